@@ -1,0 +1,35 @@
+"""Jobs and messages, queues and groups of them, middleware: what the rest of jobq builds on."""
+
+from jobq.core.clients import ClientSource
+from jobq.core.context import JobContext, current_job
+from jobq.core.definitions import QueueDefinition
+from jobq.core.errors import (
+    BackendError,
+    BackendNotInstalledError,
+    ConfigurationError,
+    DelayTooLongError,
+    InvalidMessageError,
+    JobqError,
+    LeaseLostError,
+    MessageTooLargeError,
+    NonRetryableError,
+    PublishBatchError,
+    QueueNotFoundError,
+    RetryAfter,
+    UnknownQueueError,
+    UnsupportedFeatureError,
+)
+from jobq.core.interfaces import AsyncQueue, Queue, QueueOperations
+from jobq.core.job import Job
+from jobq.core.message import (
+    Attribute,
+    Capabilities,
+    ExtendResult,
+    Lease,
+    Message,
+    PublishResult,
+    QueueInfo,
+    QueueStats,
+    SettleResult,
+)
+from jobq.core.retries import RetryPolicy

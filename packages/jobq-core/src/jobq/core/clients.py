@@ -1,0 +1,46 @@
+"""One SDK client for each process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from jobq.core.errors import ConfigurationError
+
+
+class ClientSource:
+    """Hands out a client: the one it was given, or one that it makes once per process.
+
+    Calling it returns the client. A client that was given ready-made and used before a fork is
+    refused after it (`ConfigurationError`): two processes on one socket read each other's replies.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._given = client
+        # A lock for each process: a fork may copy one that another thread holds.
+        self._locks: dict[int, threading.Lock] = {}
+        self._made: Any = None
+        self._pid: int | None = None
+
+    def __call__(self) -> Any:
+        pid = os.getpid()
+        if self._pid == pid:
+            return self._made
+        if not callable(self._given):
+            if self._pid is not None:
+                raise ConfigurationError(
+                    f"a client used in process {self._pid} can't be used after a fork, "
+                    f"in process {pid}: pass a callable that makes one, such as "
+                    "client=lambda: boto3.client('sqs')"
+                )
+            self._made, self._pid = self._given, pid
+            return self._made
+        return self._make(pid)
+
+    def _make(self, pid: int) -> Any:
+        with self._locks.setdefault(pid, threading.Lock()):
+            if self._pid != pid:
+                self._made = self._given()
+                self._pid = pid
+            return self._made

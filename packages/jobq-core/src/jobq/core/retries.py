@@ -1,0 +1,81 @@
+"""When a job that raised is tried again, and when it no longer is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias, get_args
+
+from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, ConfigurationError, DelayTooLongError
+
+WhenExhausted: TypeAlias = Literal["redrive", "dead_letter", "discard"]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how soon a failed job runs again; a field left None is another level's to say.
+
+    `max_attempts` counts receives. `base_delay` and `max_delay` are seconds: the n-th receive that
+    fails hides the message for `min(max_delay, base_delay * 2 ** (n - 1))`, with `jitter` times 0.5
+    to 1. Without a `base_delay` the message waits for its visibility timeout.
+
+    Raises `DelayTooLongError` for a delay over 43,200 s (SQS's longest visibility timeout) and
+    `ConfigurationError` for any other value that makes no sense.
+    """
+
+    max_attempts: int | None = None
+    base_delay: float | None = None
+    max_delay: float | None = None
+    jitter: bool | None = None
+    when_exhausted: WhenExhausted | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_attempts is not None and self.max_attempts < 1:
+            raise ConfigurationError(f"max_attempts must be at least 1, not {self.max_attempts!r}")
+        _check_delay("base_delay", self.base_delay)
+        _check_delay("max_delay", self.max_delay)
+        if self.when_exhausted is not None and self.when_exhausted not in get_args(WhenExhausted):
+            raise ConfigurationError(
+                f"when_exhausted must be one of {', '.join(get_args(WhenExhausted))}, "
+                f"not {self.when_exhausted!r}"
+            )
+
+    def over(self, farther: RetryPolicy | None) -> RetryPolicy:
+        """This policy with what it leaves open taken from one that is farther away."""
+        if farther is None:
+            return self
+        gaps = {
+            f.name: getattr(farther, f.name) for f in fields(self) if getattr(self, f.name) is None
+        }
+        return replace(self, **gaps)
+
+
+DEFAULT_RETRY = RetryPolicy(max_delay=900, jitter=True, when_exhausted="redrive")
+
+
+def _check_delay(name: str, seconds: float | None) -> None:
+    if seconds is None:
+        return
+    if seconds > LONGEST_VISIBILITY_SECONDS:
+        raise DelayTooLongError(
+            f"{name} is {seconds!r} s, and a message can be hidden for "
+            f"{LONGEST_VISIBILITY_SECONDS} s at most"
+        )
+    if not seconds >= 0:
+        raise ConfigurationError(f"{name} must be 0 or more seconds, not {seconds!r}")
+
+
+def retry_delay(policy: RetryPolicy, *, receive_count: int, random: float) -> int | None:
+    """Whole seconds, at least 1, to hide a message whose `receive_count`-th run raised.
+
+    `random` is between 0 and 1. None: no `base_delay`, so leave it to its visibility timeout.
+    """
+    if policy.base_delay is None:
+        return None
+    longest = DEFAULT_RETRY.max_delay if policy.max_delay is None else policy.max_delay
+    assert longest is not None
+    # 2 ** 17 s is past every cap; the bound keeps a wild receive count from a huge power.
+    delay = min(longest, policy.base_delay * 2 ** min(max(receive_count, 1) - 1, 60))
+    if policy.jitter is not False:
+        delay *= 0.5 + random / 2
+    return max(1, math.ceil(delay))
