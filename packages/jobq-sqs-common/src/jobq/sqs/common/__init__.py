@@ -1,0 +1,1 @@
+"""What both SQS backends share: requests and replies as plain data."""

@@ -1,0 +1,1 @@
+"""jobq on SQS FIFO queues."""
