@@ -6,7 +6,7 @@ import os
 import threading
 from typing import Any
 
-from jobq.core.errors import ConfigurationError
+from jobq.core.errors import ConfigurationError, JobqError
 
 
 class ClientSource:
@@ -14,6 +14,7 @@ class ClientSource:
 
     Calling it returns the client. A client that was given ready-made and used before a fork is
     refused after it (`ConfigurationError`): two processes on one socket read each other's replies.
+    What making one raises is the cause of a `ConfigurationError`.
     """
 
     def __init__(self, client: Any) -> None:
@@ -38,9 +39,22 @@ class ClientSource:
             return self._made
         return self._make(pid)
 
+    def close(self) -> None:
+        """Close the client that was made in this process; one that was given is the caller's."""
+        if self._pid == os.getpid() and callable(self._given):
+            made, self._made, self._pid = self._made, None, None
+            made.close()
+
     def _make(self, pid: int) -> Any:
         with self._locks.setdefault(pid, threading.Lock()):
             if self._pid != pid:
-                self._made = self._given()
+                try:
+                    self._made = self._given()
+                except JobqError:
+                    raise
+                except Exception as error:
+                    raise ConfigurationError(
+                        f"the callable given as client raised {type(error).__name__}: {error}"
+                    ) from error
                 self._pid = pid
             return self._made

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, ConfigurationError
+from jobq.core.retries import RetryPolicy
 
 if TYPE_CHECKING:
     from jobq.core.interfaces.queue import AsyncQueue, Queue
-    from jobq.core.retries import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,44 +45,66 @@ class QueueDefinition:
                 "a queue definition needs exactly one of 'queue', 'name' and 'url', "
                 f"not {' and '.join(map(repr, given)) or 'none of them'}"
             )
-        _check("weight", self.weight, self.weight > 0, "more than 0")
-        _check("concurrency", self.concurrency, (self.concurrency or 1) >= 1, "at least 1")
-        _check(
-            "visibility_timeout",
-            self.visibility_timeout,
-            self.visibility_timeout is None
-            or 1 <= self.visibility_timeout <= LONGEST_VISIBILITY_SECONDS,
-            f"1 to {LONGEST_VISIBILITY_SECONDS} seconds",
-        )
-        _check(
-            "max_runtime_seconds",
-            self.max_runtime_seconds,
-            self.max_runtime_seconds > 0,
-            "more than 0 seconds",
-        )
-        _check(
-            "claim_size",
-            self.claim_size,
-            self.claim_size is None or 1 <= self.claim_size <= 10,
-            "1 to 10 messages",
-        )
+        for key in ("name", "url", "backend", "dead_letter"):
+            value = getattr(self, key)
+            if value is not None and not (isinstance(value, str) and value):
+                raise _refusal(key, value, "a non-empty string")
+        _check_positive("weight", self.weight)
+        _check_positive("max_runtime_seconds", self.max_runtime_seconds)
+        _check_count("concurrency", self.concurrency)
+        _check_count("claim_size", self.claim_size, most=10)
+        _check_visibility(self.visibility_timeout)
+        _check_retry(self.retry)
+        object.__setattr__(self, "sensitive", _names(self.sensitive))
 
     @classmethod
     def from_mapping(cls, key: str, values: Mapping[str, Any]) -> QueueDefinition:
         """Read one entry of a group's `queues`; unknown keys are refused by name."""
         known = {field.name for field in fields(cls)}
-        unknown = sorted(set(values) - known)
+        unknown = sorted(map(str, set(values) - known))
         if unknown:
             raise ConfigurationError(
                 f"queue {key!r}: unknown key {', '.join(map(repr, unknown))}; "
                 f"known are {', '.join(sorted(known))}"
             )
         try:
-            return cls(**{**values, "sensitive": frozenset(values.get("sensitive", ()))})
+            return cls(**values)
         except ConfigurationError as error:
             raise ConfigurationError(f"queue {key!r}: {error}") from error
 
 
-def _check(name: str, value: object, good: bool, allowed: str) -> None:
-    if not good:
-        raise ConfigurationError(f"{name} must be {allowed}, not {value!r}")
+def _names(sensitive: Iterable[str]) -> frozenset[str]:
+    # A lone string is iterable too, and would mask its letters.
+    if isinstance(sensitive, str | bytes) or not hasattr(sensitive, "__iter__"):
+        raise _refusal("sensitive", sensitive, "a collection of payload keys")
+    return frozenset(sensitive)
+
+
+def _check_retry(retry: object) -> None:
+    if not (retry is None or isinstance(retry, RetryPolicy)):
+        raise _refusal("retry", retry, "a RetryPolicy")
+
+
+def _check_count(name: str, value: object, most: int | None = None) -> None:
+    if value is None or (type(value) is int and 1 <= value <= (most or value)):
+        return
+    allowed = f"1 to {most}" if most else "at least 1"
+    raise _refusal(name, value, f"a whole number, {allowed}")
+
+
+def _check_positive(name: str, value: object) -> None:
+    if not (_is_number(value) and value > 0):
+        raise _refusal(name, value, "a number above 0")
+
+
+def _check_visibility(value: object) -> None:
+    if not (value is None or (_is_number(value) and 1 <= value <= LONGEST_VISIBILITY_SECONDS)):
+        raise _refusal("visibility_timeout", value, f"1 to {LONGEST_VISIBILITY_SECONDS} seconds")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _refusal(name: str, value: object, allowed: str) -> ConfigurationError:
+    return ConfigurationError(f"{name} must be {allowed}, not {value!r}")

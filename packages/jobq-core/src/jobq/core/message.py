@@ -44,7 +44,7 @@ class Lease:
     """A received message, invisible to others until `expires_at`.
 
     `receipt` is opaque and changes with every receive. `sent_at` is Unix time in seconds.
-    `expires_at` is seconds on the queue's clock (`jobq.core.clock.now`; in memory, the queue's own).
+    `expires_at` is seconds on the queue's clock: `jobq.core.clock.now`, or in memory its own.
     """
 
     message_id: str
@@ -91,7 +91,7 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInfo:
-    """A queue's own settings. `dead_letter_queue` is a name or ARN, where there is a redrive policy."""
+    """A queue's own settings. `dead_letter_queue` is a name or ARN; None: no redrive policy."""
 
     visibility_timeout: float
     max_receive_count: int | None = None

@@ -30,8 +30,12 @@ class RetryPolicy:
     when_exhausted: WhenExhausted | None = None
 
     def __post_init__(self) -> None:
-        if self.max_attempts is not None and self.max_attempts < 1:
-            raise ConfigurationError(f"max_attempts must be at least 1, not {self.max_attempts!r}")
+        if self.max_attempts is not None and not (
+            type(self.max_attempts) is int and self.max_attempts >= 1
+        ):
+            raise ConfigurationError(
+                f"max_attempts must be a whole number, at least 1, not {self.max_attempts!r}"
+            )
         _check_delay("base_delay", self.base_delay)
         _check_delay("max_delay", self.max_delay)
         if self.when_exhausted is not None and self.when_exhausted not in get_args(WhenExhausted):
@@ -50,12 +54,11 @@ class RetryPolicy:
         return replace(self, **gaps)
 
 
-DEFAULT_RETRY = RetryPolicy(max_delay=900, jitter=True, when_exhausted="redrive")
-
-
-def _check_delay(name: str, seconds: float | None) -> None:
+def _check_delay(name: str, seconds: object) -> None:
     if seconds is None:
         return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ConfigurationError(f"{name} must be a number of seconds, not {seconds!r}")
     if seconds > LONGEST_VISIBILITY_SECONDS:
         raise DelayTooLongError(
             f"{name} is {seconds!r} s, and a message can be hidden for "
@@ -65,6 +68,10 @@ def _check_delay(name: str, seconds: float | None) -> None:
         raise ConfigurationError(f"{name} must be 0 or more seconds, not {seconds!r}")
 
 
+LONGEST_DELAY_SECONDS = 900
+DEFAULT_RETRY = RetryPolicy(max_delay=LONGEST_DELAY_SECONDS, jitter=True, when_exhausted="redrive")
+
+
 def retry_delay(policy: RetryPolicy, *, receive_count: int, random: float) -> int | None:
     """Whole seconds, at least 1, to hide a message whose `receive_count`-th run raised.
 
@@ -72,9 +79,8 @@ def retry_delay(policy: RetryPolicy, *, receive_count: int, random: float) -> in
     """
     if policy.base_delay is None:
         return None
-    longest = DEFAULT_RETRY.max_delay if policy.max_delay is None else policy.max_delay
-    assert longest is not None
-    # 2 ** 17 s is past every cap; the bound keeps a wild receive count from a huge power.
+    longest = LONGEST_DELAY_SECONDS if policy.max_delay is None else policy.max_delay
+    # The bound keeps a wild receive count from a power that no float holds.
     delay = min(longest, policy.base_delay * 2 ** min(max(receive_count, 1) - 1, 60))
     if policy.jitter is not False:
         delay *= 0.5 + random / 2

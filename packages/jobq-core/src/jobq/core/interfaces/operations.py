@@ -30,7 +30,9 @@ class MoveProgress:
 class QueueOperations(Protocol):
     """Offered as `queue.operations` by backends that have it."""
 
-    def move_messages(self, *, destination: str | None = None, per_second: int | None = None) -> str:
+    def move_messages(
+        self, *, destination: str | None = None, per_second: int | None = None
+    ) -> str:
         """Start moving this dead-letter queue's messages; returns the task's handle.
 
         Without a `destination` (name, URL or ARN) each goes back to the queue it came from.

@@ -171,9 +171,7 @@ class AsyncQueue(Protocol):
         """Make the message visible again in `delay` seconds. Raises `LeaseLostError`."""
         ...
 
-    async def nack_batch(
-        self, leases: Sequence[Lease], delay: float = 0
-    ) -> list[SettleResult]: ...
+    async def nack_batch(self, leases: Sequence[Lease], delay: float = 0) -> list[SettleResult]: ...
 
     async def extend(self, lease: Lease, visibility: float) -> Lease:
         """Keep the message invisible for `visibility` seconds from now. Raises `LeaseLostError`."""
