@@ -1,0 +1,124 @@
+"""Where in-memory queues live: what an account and region are to SQS."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from jobq.core.errors import ConfigurationError, QueueNotFoundError
+from jobq.core.memory.clock import Clock, SystemClock
+from jobq.core.memory.limits import LARGEST_MESSAGE_BYTES, check_visibility
+from jobq.core.memory.store import Redrive, Store
+
+if TYPE_CHECKING:
+    from jobq.core.interfaces.operations import MoveProgress
+
+# CreateQueue (SQS API reference): the name of a queue, and RedrivePolicy's maxReceiveCount.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}\Z")
+_MOST_RECEIVES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSpec:
+    """How a queue is made where there is none of its name. Raises `ConfigurationError`."""
+
+    name: str
+    fifo: bool
+    visibility_timeout: float = 30
+    dead_letter_queue: str | None = None
+    max_receive_count: int | None = None
+    max_message_bytes: int = LARGEST_MESSAGE_BYTES
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name.removesuffix(".fifo")) or len(self.name) > 80:
+            raise ConfigurationError(
+                f"queue name {self.name!r}: SQS takes 1 to 80 letters, digits, '-' and '_', "
+                "with '.fifo' at the end of a FIFO queue's"
+            )
+        if self.fifo != self.name.endswith(".fifo"):
+            raise ConfigurationError(
+                f"queue name {self.name!r} and fifo={self.fifo}: the names of FIFO queues end in "
+                "'.fifo', and no others do"
+            )
+        check_visibility(self.visibility_timeout)
+        if (self.dead_letter_queue is None) != (self.max_receive_count is None):
+            raise ConfigurationError(
+                f"queue {self.name!r}: dead_letter_queue={self.dead_letter_queue!r} and "
+                f"max_receive_count={self.max_receive_count!r} go together: give both or neither"
+            )
+        if not 1 <= (self.max_receive_count or 1) <= _MOST_RECEIVES:
+            raise ConfigurationError(
+                f"queue {self.name!r}: max_receive_count must be 1 to {_MOST_RECEIVES}, "
+                f"not {self.max_receive_count!r}"
+            )
+        if self.dead_letter_queue and self.dead_letter_queue.endswith(".fifo") != self.fifo:
+            raise ConfigurationError(
+                f"queue {self.name!r}: {self.dead_letter_queue!r} is of another kind; a FIFO "
+                "queue's dead-letter queue is FIFO, a standard queue's is standard"
+            )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Place:
+    """One queue on a server. `changed` is its condition over the server's one lock."""
+
+    store: Store
+    changed: threading.Condition
+    dead_letter: Place | None = None
+    sources: list[Place] = field(default_factory=list["Place"])
+    moves: dict[str, MoveProgress] = field(default_factory=dict[str, "MoveProgress"])
+
+
+class MemoryServer:
+    """Named queues in memory, on one clock; a `MemoryQueue` is a handle on one of them.
+
+    Groups that should see the same queues are built with the same server as their `client`.
+    """
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self.clock: Clock = clock or SystemClock()
+        # One lock for all queues, so that a message moves between two of them at once.
+        self.lock = threading.RLock()
+        self._places: dict[str, Place] = {}
+
+    def place(self, spec: QueueSpec) -> Place:
+        """The queue of that name as it is, or a new one as the specification says."""
+        with self.lock:
+            if spec.name not in self._places:
+                self._places[spec.name] = self._make(spec)
+            return self._places[spec.name]
+
+    def find(self, name: str) -> Place:
+        """The queue of that name (or URL); raises `QueueNotFoundError`."""
+        key = name.rstrip("/").rpartition("/")[2].rpartition(":")[2]
+        with self.lock:
+            if key not in self._places:
+                raise QueueNotFoundError(
+                    f"no queue {name!r} in memory; there are: {', '.join(sorted(self._places))}",
+                    code="QueueDoesNotExist",
+                )
+            return self._places[key]
+
+    def _make(self, spec: QueueSpec) -> Place:
+        dead_letter = redrive = None
+        if spec.dead_letter_queue is not None and spec.max_receive_count is not None:
+            dead_letter = self.place(QueueSpec(name=spec.dead_letter_queue, fifo=spec.fifo))
+            redrive = Redrive(target=dead_letter.store, max_receive_count=spec.max_receive_count)
+        place = Place(
+            store=Store(
+                spec.name,
+                fifo=spec.fifo,
+                visibility_timeout=check_visibility(spec.visibility_timeout),
+                max_message_bytes=spec.max_message_bytes,
+                new_id=lambda: str(uuid4()),
+                redrive=redrive,
+            ),
+            changed=threading.Condition(self.lock),
+            dead_letter=dead_letter,
+        )
+        if dead_letter:
+            dead_letter.sources.append(place)
+        return place
