@@ -1,0 +1,4 @@
+"""Test support: the fixture `job_queues` (a pytest plugin) and the suite that every backend passes.
+
+Nothing is imported here: what a test run pays for is what it uses.
+"""
