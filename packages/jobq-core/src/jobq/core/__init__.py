@@ -21,6 +21,7 @@ from jobq.core.errors import (
 )
 from jobq.core.interfaces import AsyncQueue, Queue, QueueOperations
 from jobq.core.job import Job
+from jobq.core.job_requests import JobRequest
 from jobq.core.message import (
     Attribute,
     Capabilities,
@@ -32,6 +33,8 @@ from jobq.core.message import (
     QueueStats,
     SettleResult,
 )
+from jobq.core.middleware import JobMiddleware
+from jobq.core.queue_group import QueueGroup
 from jobq.core.retries import RetryPolicy
 
 __all__ = [
@@ -47,6 +50,8 @@ __all__ = [
     "InvalidMessageError",
     "Job",
     "JobContext",
+    "JobMiddleware",
+    "JobRequest",
     "JobqError",
     "Lease",
     "LeaseLostError",
@@ -57,6 +62,7 @@ __all__ = [
     "PublishResult",
     "Queue",
     "QueueDefinition",
+    "QueueGroup",
     "QueueInfo",
     "QueueNotFoundError",
     "QueueOperations",
