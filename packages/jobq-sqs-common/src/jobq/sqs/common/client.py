@@ -1,0 +1,54 @@
+"""The options of a client that jobq makes itself, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# Tells a client that jobq made from one that was handed in, and jobq's requests in AWS's logs.
+USER_AGENT = "jobq"
+ATTEMPTS = 3
+
+
+def _config(read_timeout: float = 30) -> dict[str, Any]:
+    return {
+        "connect_timeout": min(10, read_timeout),
+        "read_timeout": read_timeout,
+        "max_pool_connections": 256,
+        "retries": {"total_max_attempts": 1, "mode": "standard"},
+        "tcp_keepalive": True,
+        "user_agent_extra": USER_AGENT,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """What to make an SDK client with: `region_name`, `endpoint_url` and `config`, botocore's own
+    names. None leaves the choice to the SDK's chain.
+
+    `config`: a read timeout (seconds) above the longest poll of 20 s; a pool for 256 polls and
+    settling calls at once; one attempt a request, since what is worth another is decided here.
+    """
+
+    region_name: str | None = None
+    endpoint_url: str | None = None
+    config: dict[str, Any] = field(default_factory=_config)
+
+    @classmethod
+    def of(cls, settings: Any) -> ClientOptions:
+        """Read a connection's settings: `region`, `endpoint` and `timeout` (seconds), or None."""
+        if settings is None:
+            return cls()
+        return cls(
+            region_name=settings.region,
+            endpoint_url=settings.endpoint,
+            config=_config(settings.timeout),
+        )
+
+
+def attempts_of(client: Any) -> int:
+    """How often to try a send over this client: 3 times over one that jobq made, which makes one
+    attempt a request; once over another, whose own retries count.
+    """
+    extra = getattr(getattr(getattr(client, "meta", None), "config", None), "user_agent_extra", "")
+    return ATTEMPTS if USER_AGENT in str(extra).split() else 1

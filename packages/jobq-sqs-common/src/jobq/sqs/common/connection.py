@@ -1,0 +1,101 @@
+"""The one place where a blocking client is called and what it raises is translated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jobq.core import ClientSource, ConfigurationError
+from jobq.core.interfaces import ConnectionInfo
+from jobq.sqs.common import faults
+from jobq.sqs.common.calls import Call
+from jobq.sqs.common.client import ClientOptions, attempts_of
+
+_CONNECT = Call("connect", {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sdk:
+    """What is needed of an SDK: how to make a client, and the classes of what it raises."""
+
+    make_client: Callable[[ClientOptions], Any]
+    raised: tuple[type[Exception], ...]
+
+
+def connect(
+    sdk: Sdk, client: Any, *, endpoint_url: str | None = None, region_name: str | None = None
+) -> Connection:
+    """The connection over `client`, or over one that is made with these options.
+
+    Raises `ConfigurationError` for both.
+    """
+    if client is None:
+        return Connection(
+            sdk, None, ClientOptions(region_name=region_name, endpoint_url=endpoint_url)
+        )
+    if endpoint_url is not None or region_name is not None:
+        raise ConfigurationError(
+            f"endpoint_url={endpoint_url!r} and region_name={region_name!r} are for a client that "
+            "the queue makes: leave them out beside client="
+        )
+    return client if isinstance(client, Connection) else Connection(sdk, client)
+
+
+class Connection:
+    """A client that was handed in (`client`: one, or a callable that returns one, asked at each
+    call), or else one of its own, made once per process with `options`. Nothing is made before the
+    first call.
+    """
+
+    def __init__(self, sdk: Sdk, client: Any, options: ClientOptions | None = None) -> None:
+        self._sdk = sdk
+        self._options = options or ClientOptions()
+        self._made: tuple[int, Any] | None = None
+        if client is None:
+            self._client = ClientSource(self._make_own)
+        else:
+            self._client = client if callable(client) else ClientSource(client)
+
+    def client(self) -> Any:
+        """Raises `ConfigurationError` where it can't be made."""
+        try:
+            return self._client()
+        except self._sdk.raised as error:
+            raise faults.error_of(faults.read(error), _CONNECT) from error
+
+    def send(self, call: Call) -> dict[str, Any]:
+        """Carry out one call. Raises `BackendError`, or `ConfigurationError` where the client can't
+        be made or used; what the SDK raised is its cause.
+        """
+        method = getattr(self.client(), call.operation)
+        try:
+            return method(**call.arguments)
+        except self._sdk.raised as error:
+            raise faults.error_of(faults.read(error), call) from error
+
+    def attempts(self) -> int:
+        return attempts_of(self.client())
+
+    def info(self) -> ConnectionInfo:
+        client = self.client()
+        config = getattr(getattr(client, "meta", None), "config", None)
+        return ConnectionInfo(
+            client=client,
+            max_connections=getattr(config, "max_pool_connections", None),
+            read_timeout=getattr(config, "read_timeout", None),
+        )
+
+    def close(self) -> None:
+        """Close the client that this process made here, if it made one."""
+        if self._made and self._made[0] == os.getpid():
+            self._made[1].close()
+
+    def _make_own(self) -> Any:
+        try:
+            client = self._sdk.make_client(self._options)
+        except ValueError as error:  # botocore, for an endpoint that is no URL
+            raise faults.error_of(faults.read(error), _CONNECT) from error
+        self._made = (os.getpid(), client)
+        return client

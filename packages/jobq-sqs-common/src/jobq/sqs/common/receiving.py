@@ -1,0 +1,110 @@
+"""The flow that receives, and what it remembers between receives."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from jobq.core import BackendError
+from jobq.sqs.common import limits, replies, requests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobq.core import Lease
+    from jobq.sqs.common.addresses import Address
+    from jobq.sqs.common.calls import Flow
+
+
+class Attempts:
+    """The `ReceiveRequestAttemptId`s of FIFO receives whose replies were lost.
+
+    SQS answers a receive that carries one of them again with the same messages and receipts, for
+    five minutes; without it they would stay in flight, and their groups locked. Times are seconds
+    on the clock of the leases. Safe to use from several threads.
+    """
+
+    def __init__(self, *, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._unanswered: deque[tuple[str, float]] = deque()
+
+    def take(self, now: float) -> tuple[str, float]:
+        """An unanswered id, or a new one; and when it was first sent."""
+        while True:
+            try:
+                attempt, since = self._unanswered.popleft()
+            except IndexError:
+                return self._new_id(), now
+            if now - since < limits.ATTEMPT_SECONDS:
+                return attempt, since
+
+    def unanswered(self, attempt: str, since: float) -> None:
+        self._unanswered.append((attempt, since))
+
+
+def claim(
+    address: Address,
+    *,
+    max_messages: int,
+    visibility: int,
+    wait: int,
+    attempts: Attempts | None,
+    clock: Callable[[], float],
+) -> Flow[list[Lease]]:
+    """Receive up to `max_messages`, hidden for `visibility` seconds, ten at most to a request.
+
+    Only the first request waits; a later one that fails leaves what the others brought.
+    """
+    leases: list[Lease] = []
+    while (room := min(max_messages - len(leases), limits.LARGEST_BATCH)) > 0:
+        try:
+            got = yield from _receive(
+                address,
+                max_messages=room,
+                visibility=visibility,
+                wait=0 if leases else wait,
+                attempts=attempts,
+                clock=clock,
+            )
+        except BackendError:
+            if not leases:
+                raise
+            break
+        leases += got
+        if len(got) < room:
+            break
+    return leases
+
+
+def _receive(
+    address: Address,
+    *,
+    max_messages: int,
+    visibility: int,
+    wait: int,
+    attempts: Attempts | None,
+    clock: Callable[[], float],
+) -> Flow[list[Lease]]:
+    """One request. SQS hides a message at some moment between the request and its reply, at the
+    latest when the poll's wait is over: leases are dated then, or when the reply arrived if that
+    was earlier.
+    """
+    url = yield from address.url()
+    sent = clock()
+    attempt, since = attempts.take(sent) if attempts else (None, sent)
+    call = requests.receive(
+        url, max_messages=max_messages, visibility=visibility, wait=wait, attempt_id=attempt
+    )
+    try:
+        reply = yield call
+    except BaseException as error:
+        if attempts and attempt is not None and _reply_was_lost(error):
+            attempts.unanswered(attempt, since)
+        raise
+    dated = min(clock(), sent + wait)
+    return replies.leases(reply, expires_at=dated + visibility)
+
+
+def _reply_was_lost(error: BaseException) -> bool:
+    """A refusal is an answer; a broken connection, a 5xx and an interrupt may have lost one."""
+    return not isinstance(error, BackendError) or (error.retryable and not error.throttled)
