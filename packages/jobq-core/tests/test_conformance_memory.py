@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from jobq.core import Queue
 from jobq.core.memory import ManualClock, MemoryQueue, MemoryServer
 from jobq.core.testing.conformance import (
     FifoConformance,
@@ -17,14 +18,21 @@ from jobq.core.testing.conformance import (
 
 
 @pytest.fixture
-def server() -> MemoryServer:
-    return MemoryServer(clock=ManualClock())
+def clock() -> ManualClock:
+    return ManualClock()
 
 
-def _maker(server: MemoryServer, suffix: str) -> MakeQueue:
+def _maker(clock: ManualClock, suffix: str) -> MakeQueue:
+    server = MemoryServer(clock=clock)
     numbers = count(1)
 
-    def make(*, visibility_timeout=30, dead_letter_queue=None, max_receive_count=None):
+    def make(
+        *,
+        visibility_timeout: int = 30,
+        dead_letter_queue: Queue | None = None,
+        max_receive_count: int | None = None,
+    ) -> Queue:
+        assert dead_letter_queue is None or isinstance(dead_letter_queue, MemoryQueue)
         return MemoryQueue(
             f"queue-{next(numbers)}{suffix}",
             visibility_timeout=visibility_timeout,
@@ -38,19 +46,19 @@ def _maker(server: MemoryServer, suffix: str) -> MakeQueue:
 
 class TestMemoryStandard(StandardConformance):
     @pytest.fixture
-    def make_queue(self, server: MemoryServer) -> MakeQueue:
-        return _maker(server, "")
+    def make_queue(self, clock: ManualClock) -> MakeQueue:
+        return _maker(clock, "")
 
     @pytest.fixture
-    def timeline(self, server: MemoryServer) -> Timeline:
-        return ManualTime(server.clock)
+    def timeline(self, clock: ManualClock) -> Timeline:
+        return ManualTime(clock)
 
 
 class TestMemoryFifo(FifoConformance):
     @pytest.fixture
-    def make_queue(self, server: MemoryServer) -> MakeQueue:
-        return _maker(server, ".fifo")
+    def make_queue(self, clock: ManualClock) -> MakeQueue:
+        return _maker(clock, ".fifo")
 
     @pytest.fixture
-    def timeline(self, server: MemoryServer) -> Timeline:
-        return ManualTime(server.clock)
+    def timeline(self, clock: ManualClock) -> Timeline:
+        return ManualTime(clock)
