@@ -1,0 +1,72 @@
+"""The queues that a worker serves, out of the groups it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobq.core import ConfigurationError, QueueGroup, UnknownQueueError
+from jobq.core.middleware import hooks_of
+
+if TYPE_CHECKING:
+    from jobq.core import Queue, QueueDefinition
+    from jobq.core.middleware import Hook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One queue under its name, with its definition and its group's hooks."""
+
+    name: str
+    queue: Queue
+    definition: QueueDefinition
+    poll_hooks: tuple[Hook, ...] = ()
+    consume_hooks: tuple[Hook, ...] = ()
+
+
+def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[Subscription, ...]:
+    """All queues of one group or several, in their order. Raises `ConfigurationError`."""
+    if isinstance(groups, QueueGroup):
+        groups = [groups]
+    if not isinstance(groups, Sequence) or not groups:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigurationError(f"queues must be a QueueGroup or a list of them, not {groups!r}")
+    found: dict[str, Subscription] = {}
+    for group in groups:
+        if not isinstance(group, QueueGroup):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigurationError(f"queues must hold QueueGroups, not {group!r}")
+        for subscription in _of_group(group):
+            if subscription.name in found:
+                raise ConfigurationError(
+                    f"two groups have a queue named {subscription.name!r}: the queues of one "
+                    "worker need distinct names; rename one of them"
+                )
+            found[subscription.name] = subscription
+    return tuple(found.values())
+
+
+def choose(subscriptions: Sequence[Subscription], names: Sequence[str]) -> tuple[Subscription, ...]:
+    """Those of the given names, in the order of the names. Raises `UnknownQueueError`."""
+    known = {subscription.name: subscription for subscription in subscriptions}
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise UnknownQueueError(
+            f"no queue {', '.join(map(repr, unknown)) or 'chosen'}: "
+            f"the worker has {', '.join(map(repr, known))}"
+        )
+    return tuple(known[name] for name in dict.fromkeys(names))
+
+
+def _of_group(group: QueueGroup) -> list[Subscription]:
+    poll_hooks = hooks_of(group.middleware, "poll")
+    consume_hooks = hooks_of(group.middleware, "consume")
+    return [
+        Subscription(
+            name=name,
+            queue=group.queue(name),
+            definition=definition,
+            poll_hooks=poll_hooks,
+            consume_hooks=consume_hooks,
+        )
+        for name, definition in group.definitions.items()
+    ]
