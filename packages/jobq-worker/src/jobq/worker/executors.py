@@ -1,0 +1,183 @@
+"""Where the engine's commands are carried out; none of it in the thread that gives them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from jobq.worker.engine.commands import Abandon, Ack, AnnounceStop, Extend, Nack, Receive, Run
+from jobq.worker.engine.events import Finished, NotStarted
+from jobq.worker.pools import Pool
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Awaitable, Callable, Coroutine
+    from contextvars import Context
+
+    from jobq.worker.dispatch import Dispatcher, Record
+    from jobq.worker.engine.events import Event
+    from jobq.worker.loops import HandlersLoop
+    from jobq.worker.polls import Polls
+    from jobq.worker.settling import Settling
+
+    Order: TypeAlias = Receive | Run | Abandon | Ack | Nack | Extend | AnnounceStop
+
+Answer = TypeVar("Answer")
+
+
+class Executors:
+    """Carries out commands, and hands each one's answer to `put`, once, from any thread.
+
+    Receives, deletes and hides, extensions and sync handlers have threads of their own, so that
+    none waits for another kind. `crashed` is told what should never be raised.
+    """
+
+    def __init__(
+        self,
+        *,
+        dispatcher: Dispatcher,
+        polls: Polls,
+        settling: Settling,
+        loop: HandlersLoop,
+        stopping: threading.Event,
+        concurrency: int,
+        queues: int,
+        put: Callable[[Event], None],
+        crashed: Callable[[BaseException], None],
+    ) -> None:
+        context = dispatcher.context
+        self._dispatcher = dispatcher
+        self._loop = loop
+        self._put = put
+        self._crashed = crashed
+        self._polling = Pool("jobq-poll", context=context)
+        self._settling = Pool("jobq-settle", context=context, most=concurrency + queues)
+        self._extending = Pool("jobq-extend", context=context, most=2 * queues)
+        self._handling = Pool("jobq-handler", context=context, most=concurrency)
+        self._running: dict[int, Run] = {}
+        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._to_loop: list[Run] = []
+        self._ways: dict[type[Any], Callable[[Any], None]] = {
+            Receive: self._way(self._polling, polls.receive),
+            Ack: self._way(self._settling, settling.ack),
+            Nack: self._way(self._settling, settling.nack),
+            Extend: self._way(self._extending, settling.extend),
+            Run: self._start,
+            Abandon: self._abandon,
+            AnnounceStop: lambda _: stopping.set(),
+        }
+
+    def begin(self, order: Order) -> None:
+        """See that a command is carried out; waits for nothing. Async runs begin with `flush`."""
+        self._ways[type(order)](order)
+
+    def flush(self) -> None:
+        """Wake the loop once for all the async runs that there are."""
+        if self._to_loop:
+            runs, self._to_loop = self._to_loop, []
+            try:
+                self._loop.call(self._start_tasks, runs)
+            except RuntimeError:
+                for run in runs:
+                    self._finish(self._not_started(run))
+
+    def close(self) -> None:
+        """Let the threads and our own loop go; waits for no handler."""
+        for pool in (self._polling, self._settling, self._extending, self._handling):
+            pool.close()
+        self._loop.close()
+
+    def _way(self, pool: Pool, call: Callable[[Any], Event]) -> Callable[[Any], None]:
+        def answer(command: Any) -> None:
+            try:
+                self._put(call(command))
+            except BaseException as error:  # noqa: BLE001 - the engine must hear of it
+                self._crashed(error)
+
+        return lambda command: pool.submit(answer, command)
+
+    def _start(self, run: Run) -> None:
+        self._running[run.key] = run
+        record: Record = run.job
+        if record.handler is not None and record.handler.is_async:
+            self._to_loop.append(run)
+        else:
+            self._handling.submit(self._run_sync, run)
+
+    def _finish(self, finished: Finished) -> None:
+        self._running.pop(finished.key, None)
+        self._put(finished)
+
+    def _not_started(self, run: Run) -> Finished:
+        return Finished(run.key, NotStarted(), self._dispatcher.clock())
+
+    def _run_sync(self, run: Run) -> None:
+        try:
+            self._finish(self._dispatcher.run_sync(run, self._settle))
+        except BaseException as error:  # noqa: BLE001 - the engine must hear of it
+            self._crashed(error)
+
+    def _start_tasks(self, runs: list[Run]) -> None:
+        for run in runs:
+            context = self._dispatcher.context.copy()
+            task = self._task(run, self._dispatcher.run_async(run), context)
+            task.add_done_callback(lambda done, run=run: self._ended(run, done))
+
+    def _task(
+        self, run: Run, coroutine: Coroutine[Any, Any, Answer], context: Context
+    ) -> asyncio.Task[Answer]:
+        task = asyncio.get_running_loop().create_task(coroutine, context=context)
+        self._tasks[run.key] = task
+        task.add_done_callback(lambda _: self._tasks.pop(run.key, None))
+        if run.job.lease_lost.is_set():
+            self._cancel(run.key)
+        return task
+
+    def _ended(self, run: Run, task: asyncio.Task[Finished]) -> None:
+        if task.cancelled():
+            # Whatever begins answers for itself, so this was cancelled before its first step.
+            self._finish(self._not_started(run))
+        elif (error := task.exception()) is not None:
+            self._crashed(error)
+        else:
+            self._finish(task.result())
+
+    def _abandon(self, command: Abandon) -> None:
+        run = self._running.get(command.key)
+        if run is None:
+            return
+        record: Record = run.job
+        record.lease_lost.set()
+        if command.key in self._tasks or (record.handler is not None and record.handler.is_async):
+            with contextlib.suppress(RuntimeError):  # a closed loop runs nothing any more
+                self._loop.call(self._cancel, command.key)
+
+    def _cancel(self, key: int) -> None:
+        task = self._tasks.get(key)
+        if task is not None:
+            task.cancel("the lease of this job's message is lost")
+
+    def _settle(self, run: Run, awaitable: Awaitable[Any]) -> Any:
+        """Await, on the loop, what a sync handler returned; blocks the handler's thread."""
+        ended: SimpleQueue[asyncio.Task[tuple[Any, BaseException | None]]] = SimpleQueue()
+        context = copy_context()
+
+        def start() -> None:
+            self._task(run, _result_of(awaitable), context).add_done_callback(ended.put)
+
+        self._loop.call(start)
+        answer, error = ended.get().result()
+        if error is not None:
+            raise error
+        return answer
+
+
+async def _result_of(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    # A task that ends with SystemExit would take its loop along.
+    try:
+        return await awaitable, None
+    except BaseException as error:  # noqa: BLE001 - raised again in the handler's own thread
+        return None, error

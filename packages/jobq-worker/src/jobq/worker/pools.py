@@ -1,0 +1,76 @@
+"""Threads for blocking work that keep no process alive.
+
+`ThreadPoolExecutor` won't do: the interpreter joins its threads at exit, so one stuck handler would
+hold up the end of the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Context
+
+    Work: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
+
+
+def spawn(function: Callable[[], None], *, name: str, context: Context) -> threading.Thread:
+    """Start a daemon thread that runs `function` in a copy of `context`."""
+    thread = threading.Thread(target=context.copy().run, args=(function,), name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+class Pool:
+    """Daemon threads for one kind of work, made as they are needed, `most` at once.
+
+    What is submitted must not raise: nobody would hear of it. Beyond `most` it waits its turn.
+    """
+
+    def __init__(self, name: str, *, context: Context, most: int | None = None) -> None:
+        self._name = name
+        self._context = context
+        self._most = most
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._threads = 0
+
+    def submit(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Run `function(*arguments)` in a thread of this pool.
+
+        Raises `RuntimeError` where the system gives no thread and none is there yet.
+        """
+        self._work.put((function, arguments))
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+                return
+            if self._threads == self._most:
+                return
+            self._threads += 1
+            number = self._threads
+        try:
+            spawn(self._serve, name=f"{self._name}-{number}", context=self._context)
+        except RuntimeError:
+            with self._lock:
+                self._threads -= 1
+                if not self._threads:
+                    raise
+
+    def close(self) -> None:
+        """Let the threads go once they are done; waits for none."""
+        for _ in range(self._threads):
+            self._work.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            function, arguments = work
+            function(*arguments)
+            # What it held must not live on until the next work comes.
+            del work, function, arguments
+            with self._lock:
+                self._idle += 1

@@ -1,0 +1,81 @@
+"""Deletes, hides and extensions through sync queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from jobq.core import BackendError, ExtendResult, JobqError, LeaseLostError, SettleResult
+from jobq.worker.engine.events import Extended, Settled
+from jobq.worker.faults import as_jobq_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jobq.core import Lease, Queue
+    from jobq.worker.engine.commands import Ack, Extend, Nack
+
+Answer = TypeVar("Answer")
+
+
+class Settling:
+    """Answers each `Ack`, `Nack` and `Extend` with one event; raises nothing.
+
+    A lease that has run out by now is not sent: its message may be somebody else's.
+    """
+
+    def __init__(self, queues: Mapping[str, Queue], *, clock: Callable[[], float]) -> None:
+        self._queues = queues
+        self._clock = clock
+
+    def ack(self, command: Ack) -> Settled:
+        queue = self._queues[command.queue]
+        results = self._each(command, queue.ack_batch, SettleResult)
+        return Settled(command.call, tuple(result.error for result in results))
+
+    def nack(self, command: Nack) -> Settled:
+        queue, delay = self._queues[command.queue], command.delay
+        results = self._each(command, lambda live: queue.nack_batch(live, delay), SettleResult)
+        return Settled(command.call, tuple(result.error for result in results))
+
+    def extend(self, command: Extend) -> Extended:
+        queue, visibility = self._queues[command.queue], command.visibility
+        results = self._each(
+            command, lambda live: queue.extend_batch(live, visibility), _not_extended
+        )
+        return Extended(command.call, tuple(results))
+
+    def _each(
+        self,
+        command: Ack | Nack | Extend,
+        call: Callable[[Sequence[Lease]], list[Answer]],
+        failed: Callable[[JobqError], Answer],
+    ) -> list[Answer]:
+        """One answer for each lease of the command, in order."""
+        now = self._clock()
+        live = [lease for lease in command.leases if lease.expires_at > now]
+        where = f"{type(command).__name__.lower()} on queue {command.queue!r}"
+        try:
+            answers = call(live) if live else []
+        except BaseException as raised:  # noqa: BLE001 - what to make of it is the engine's to say
+            error = as_jobq_error(raised, where)
+            answers = [failed(error) for _ in live]
+        if len(answers) != len(live):
+            error = BackendError(f"{where}: {len(answers)} results for {len(live)}", retryable=True)
+            answers = [failed(error) for _ in live]
+        if len(live) == len(command.leases):
+            return answers
+        rest = iter(answers)
+        return [
+            next(rest) if lease.expires_at > now else failed(_ran_out(lease, now))
+            for lease in command.leases
+        ]
+
+
+def _not_extended(error: JobqError) -> ExtendResult:
+    return ExtendResult(error=error)
+
+
+def _ran_out(lease: Lease, now: float) -> LeaseLostError:
+    return LeaseLostError(
+        f"the lease of message {lease.message_id} ran out {now - lease.expires_at:.1f} s ago"
+    )
