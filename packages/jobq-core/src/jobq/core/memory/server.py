@@ -49,7 +49,9 @@ class QueueSpec:
                 f"queue {self.name!r}: dead_letter_queue={self.dead_letter_queue!r} and "
                 f"max_receive_count={self.max_receive_count!r} go together: give both or neither"
             )
-        if not 1 <= (self.max_receive_count or 1) <= _MOST_RECEIVES:
+        if self.max_receive_count is not None and not (
+            1 <= self.max_receive_count <= _MOST_RECEIVES
+        ):
             raise ConfigurationError(
                 f"queue {self.name!r}: max_receive_count must be 1 to {_MOST_RECEIVES}, "
                 f"not {self.max_receive_count!r}"

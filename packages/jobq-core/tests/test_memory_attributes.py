@@ -1,0 +1,88 @@
+"""Attributes into SQS's types and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobq.core import Attribute, InvalidMessageError
+from jobq.core.memory.attributes import natural, size, spell_out
+
+plain_values = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
+        lambda text: not set(text) & {"\ufffe", "\uffff"}
+    ),
+    st.integers(min_value=1 - 10**38, max_value=10**38 - 1),
+    st.binary(min_size=1),
+)
+
+
+@given(plain_values)
+def test_a_plain_value_comes_back_as_it_was(value: str | int | bytes) -> None:
+    back = natural(spell_out({"name": value})["name"])
+    assert back == value
+    assert type(back) is type(value)
+
+
+@given(st.from_regex(r"[+-]?[0-9]{1,20}(\.[0-9]{1,10})?", fullmatch=True))
+def test_a_number_becomes_an_int_only_where_that_changes_nothing(text: str) -> None:
+    value = natural(Attribute("Number", text))
+    if isinstance(value, int):
+        assert str(value) == text
+    else:
+        assert "." in text or str(int(text)) != text
+        assert value == Attribute("Number", text)
+
+
+@pytest.mark.parametrize("number", ["1", "-1.5", "+.5", "1.", "1e10", "1E-128", "0" * 60 + "1"])
+def test_decimal_notation_is_a_number(number: str) -> None:
+    spell_out({"n": Attribute("Number", number)})
+
+
+@pytest.mark.parametrize("number", ["", "x", "1_0", "٣", "0x1", "nan", "1e", "1" * 39, "1\n", " 1"])
+def test_other_notations_are_none(number: str) -> None:
+    with pytest.raises(InvalidMessageError, match="'n'"):
+        spell_out({"n": Attribute("Number", number)})
+
+
+@pytest.mark.parametrize("name", ["a", "A.b-c_d.9", "x" * 256, "awsome", "aws_x"])
+def test_a_name_may_hold_what_sqs_takes(name: str) -> None:
+    spell_out({name: "x"})
+
+
+@pytest.mark.parametrize(
+    "name", ["", "x" * 257, ".a", "a.", "a..b", "AWS.a", "aws.a", "Amazon.a", "a b", "ä", "a\n"]
+)
+def test_a_name_may_hold_nothing_else(name: str) -> None:
+    with pytest.raises(InvalidMessageError, match="attribute name"):
+        spell_out({name: "x"})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        1.5,
+        ["x"],
+        10**38,
+        Attribute("string", "x"),
+        Attribute("", "x"),
+        Attribute("String.", "x"),
+        Attribute("String", b"x"),
+        Attribute("Binary", "x"),
+        Attribute("Binary", b""),
+        Attribute("Number", b"1"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_the_attribute_s_name(value: Any) -> None:
+    with pytest.raises(InvalidMessageError, match="'name'"):
+        spell_out({"name": value})
+
+
+def test_the_size_counts_names_types_and_values_in_bytes() -> None:
+    attributes = {"né": Attribute("String", "ü"), "b": Attribute("Binary", b"\0\0")}
+    assert size(attributes) == (3 + 6 + 2) + (1 + 6 + 2)
