@@ -43,7 +43,9 @@ class ClientSource:
         """Close the client that was made in this process; one that was given is the caller's."""
         if self._pid == os.getpid() and callable(self._given):
             made, self._made, self._pid = self._made, None, None
-            made.close()
+            close = getattr(made, "close", None)
+            if close is not None:
+                close()
 
     def _make(self, pid: int) -> Any:
         with self._locks.setdefault(pid, threading.Lock()):

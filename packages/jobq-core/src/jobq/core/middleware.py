@@ -219,11 +219,12 @@ class DrivenHook:
     where it awaits anything but `call_next`.
     """
 
-    __slots__ = ("_coroutine", "_hook", "calls_with", "result")
+    __slots__ = ("_call_next", "_coroutine", "_hook", "calls_with", "result")
 
     def __init__(self, hook: Hook, args: tuple[Any, ...], queue: str) -> None:
         self._hook = hook
-        self._coroutine = hook.function(*args, _AwaitedNext(hook, _yield_call, queue))
+        self._call_next = _AwaitedNext(hook, _yield_call, queue)
+        self._coroutine = hook.function(*args, self._call_next)
         self.calls_with: tuple[Any, ...] | None = None
         self.result: Any = None
         self._step(self._coroutine.send, None)
@@ -249,6 +250,7 @@ class DrivenHook:
             awaited = move(what)
         except StopIteration as done:
             self.result = done.value
+            self._call_next.used = True
             return
         except RuntimeError as raised:
             # asyncio's own functions look for a loop before they yield anything.
