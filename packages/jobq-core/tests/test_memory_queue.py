@@ -25,6 +25,16 @@ def test_a_large_claim_takes_ten_of_a_group_at_most() -> None:
     assert len(queue.claim_batch(25)) == 10
 
 
+def test_a_receive_is_filled_up_from_behind_a_dead_letter() -> None:
+    dead = MemoryQueue("dead.fifo")
+    queue = MemoryQueue("ledger.fifo", dead_letter_queue=dead, max_receive_count=1)
+    for number in range(3):
+        queue.publish(Message(str(number), group_id="g"))
+    assert queue.claim(visibility=0)
+    assert [lease.body for lease in queue.claim_batch(2)] == ["1", "2"]
+    assert dead.stats().waiting == 1
+
+
 def test_a_priority_is_refused_before_anything_else_is_looked_at() -> None:
     queue = MemoryQueue("ledger.fifo")
     with pytest.raises(UnsupportedFeatureError, match="priority is 1"):

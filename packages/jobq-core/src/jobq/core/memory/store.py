@@ -91,11 +91,9 @@ class Store:
         seconds = self.visibility_timeout if visibility is None else visibility
         leases: list[Lease] = []
         while len(leases) < limit and (lane := self._next_free()):
-            for entry in lane.first(limit - len(leases)):
-                if self.redrive and entry.receive_count >= self.redrive.max_receive_count:
-                    self._dead_letter(entry, self.redrive.target)
-                else:
-                    leases.append(self._lease(entry, now=now, seconds=seconds))
+            room = limit - len(leases)
+            self._dead_letter_spent(lane, room)
+            leases += [self._lease(entry, now=now, seconds=seconds) for entry in lane.first(room)]
         return leases
 
     def delete(self, receipt: str, *, now: float) -> None:
@@ -202,10 +200,18 @@ class Store:
         lane.remove(entry)
         self._offer(lane)
 
-    def _dead_letter(self, entry: Entry, target: Store) -> None:
-        self._remove(entry)
-        entry.receipt, entry.source = "", self
-        target.admit(entry)
+    def _dead_letter_spent(self, lane: Lane, room: int) -> None:
+        """Move away what may not be received again, until the first `room` messages may."""
+        redrive = self.redrive
+        while redrive:
+            first = lane.first(room)
+            spent = [entry for entry in first if entry.receive_count >= redrive.max_receive_count]
+            if not spent:
+                return
+            for entry in spent:
+                self._remove(entry)
+                entry.receipt, entry.source = "", self
+                redrive.target.admit(entry)
 
     def _lease(self, entry: Entry, *, now: float, seconds: int) -> Lease:
         entry.receive_count += 1
