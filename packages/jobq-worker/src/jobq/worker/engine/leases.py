@@ -1,0 +1,176 @@
+"""Heartbeats: what is extended when, and when a lease counts as lost."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jobq.core import LeaseLostError
+from jobq.worker.engine import lanes
+from jobq.worker.engine.commands import Abandon, Extend
+from jobq.worker.engine.state import Call, Phase
+
+if TYPE_CHECKING:
+    from jobq.core import ExtendResult, Lease
+    from jobq.worker.engine.state import Held, QueueState, State
+
+# Extending starts at this share of the visibility timeout; what is due within half of that again
+# goes along in the same call.
+EXTEND_AT = 1 / 3
+COMPANY = 1 / 6
+# The service counts the 12 hours from a moment before the reply arrived.
+LIMIT_MARGIN_SECONDS = 1
+
+
+def date(state: State, held: Held, lease: Lease, *, received_at: float | None = None) -> None:
+    """Take over a newer lease; `received_at` where it came with a receive, not an extension."""
+    visibility = held.queue.config.visibility
+    held.lease = lease
+    held.visible_at = lease.expires_at
+    held.extend_at = lease.expires_at - visibility * (1 - EXTEND_AT)
+    if received_at is not None:
+        # A reply that lay unread while the process stood still is as old as the stall.
+        lateness = max(0.0, lease.expires_at - visibility - received_at)
+        held.visible_at -= lateness
+        held.extend_at -= lateness
+        held.limit_at = received_at + held.queue.config.longest_visibility
+    state.due(held, held.extend_at)
+
+
+def check(state: State, queue: QueueState) -> None:
+    """Extend, give up or give back whatever is due in one queue."""
+    if state.now < queue.due_at:
+        return
+    for held in list(queue.held.values()):
+        if held.phase is not Phase.GONE and not held.lost and not held.in_call:
+            _check_one(state, held)
+    _extend(state, queue)
+    queue.due_at = min((_due(held) for held in queue.held.values()), default=math.inf)
+
+
+def _check_one(state: State, held: Held) -> None:
+    if state.now >= held.visible_at:
+        expire(state, held)
+    elif held.phase is Phase.RUNNING and state.now >= held.runtime_ends:
+        lose(state, held)
+    elif held.phase is Phase.WAITING and state.now >= held.hold_at:
+        held.hold_at = math.inf
+        give_back(state, held)
+
+
+def _due(held: Held) -> float:
+    if held.lost or held.in_call:
+        return math.inf
+    due = held.visible_at
+    if not held.extending and held.extend_at < held.runtime_ends:
+        due = min(due, held.extend_at)
+    if held.phase is Phase.RUNNING:
+        due = min(due, held.runtime_ends)
+    elif held.phase is Phase.WAITING:
+        due = min(due, held.hold_at)
+    return due
+
+
+def _extend(state: State, queue: QueueState) -> None:
+    soon = state.now + queue.config.visibility * COMPANY
+    company = [held for held in queue.held.values() if _may_extend(state, held, soon)]
+    if not any(held.extend_at <= state.now for held in company):
+        return
+    company.sort(key=lambda held: held.extend_at)
+    by_visibility: dict[float, list[Held]] = {}
+    for held in company:
+        left = math.floor(held.limit_at - state.now) - LIMIT_MARGIN_SECONDS
+        if left < 1:
+            held.extend_at = math.inf
+        else:
+            by_visibility.setdefault(min(queue.config.visibility, left), []).append(held)
+    for visibility, some in by_visibility.items():
+        for first in range(0, len(some), queue.config.largest_batch):
+            _send(state, queue, some[first : first + queue.config.largest_batch], visibility)
+
+
+def _may_extend(state: State, held: Held, soon: float) -> bool:
+    return (
+        held.extend_at <= soon
+        and not held.lost
+        and not held.in_call
+        and not held.extending
+        and state.now < held.runtime_ends
+    )
+
+
+def _send(state: State, queue: QueueState, some: list[Held], visibility: float) -> None:
+    number = state.number()
+    state.calls[number] = Call("extend", queue, [(held, held.lease) for held in some], visibility)
+    for held in some:
+        held.extending = True
+    leases = tuple(held.lease for held in some)
+    state.out.append(Extend(number, queue.config.name, leases, visibility))
+
+
+def extended(state: State, call: Call, results: tuple[ExtendResult, ...]) -> None:
+    """Read the answer to an extension, lease by lease."""
+    for (held, sent), result in zip(call.items, results, strict=True):
+        held.extending = False
+        if held.phase is Phase.GONE or held.lost or held.lease is not sent:
+            state.due(held, held.extend_at)
+        elif result.lease is not None:
+            date(state, held, result.lease)
+            if call.visibility < held.queue.config.visibility:
+                held.extend_at = math.inf
+                state.due(held, held.visible_at)
+        elif not isinstance(result.error, LeaseLostError):
+            left = held.visible_at - state.now
+            held.extend_at = state.now + min(1.0, max(0.2, left / 4))
+            state.due(held, min(held.extend_at, held.visible_at))
+        elif not held.in_call:
+            expire(state, held)
+
+
+def expire(state: State, held: Held) -> None:
+    """The lease ran out, or may have: nothing is started or deleted on it any more."""
+    if held.phase is Phase.RUNNING:
+        lose(state, held)
+        return
+    settlement = held.settlement
+    if held in held.queue.to_delete:
+        held.queue.to_delete.remove(held)
+    if held in held.queue.to_hide:
+        held.queue.to_hide.remove(held)
+    if held.phase is Phase.SETTLING:
+        if settlement.delay is None:
+            state.end(held, "delete_failed", processing=settlement.outcome)
+        else:
+            state.end(held, settlement.outcome)
+    else:
+        state.count("left")
+        state.end(held, "released" if held.phase is Phase.RETREATING else "heartbeat_failed")
+    lanes.leave_lane(state, held, deleted=False)
+
+
+def lose(state: State, held: Held) -> None:
+    """A running job's lease is lost: it keeps its slot until it returns, and is not deleted."""
+    held.lost = True
+    state.out.append(Abandon(held.key))
+    state.warn(
+        "lease_lost",
+        queue=held.queue.config.name,
+        message_id=held.lease.message_id,
+        receive_count=held.lease.receive_count,
+        ran_too_long=state.now >= held.runtime_ends,
+    )
+    lanes.retreat_behind(state, held)
+    if state.running == state.config.concurrency and all(run.lost for run in state.runs.values()):
+        for queue in state.queues:
+            for waiting in list(queue.ready.values()):
+                if waiting.phase is Phase.WAITING:
+                    give_back(state, waiting)
+
+
+def give_back(state: State, held: Held) -> None:
+    """Give a message back for want of room; its queue is claimed one by one for a while."""
+    leaving = lanes.tail_from(held)
+    if leaving:
+        held.queue.one_by_one = True
+        held.queue.fast_in_a_row = 0
+        lanes.retreat(state, leaving)

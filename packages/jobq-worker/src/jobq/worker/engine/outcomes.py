@@ -1,0 +1,93 @@
+"""What the end of a run means for its message."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jobq.core.retries import retry_delay
+from jobq.worker.engine import lanes, polling, settling
+from jobq.worker.engine.events import NotStarted, Postponed, Raised, Refused, Succeeded
+from jobq.worker.engine.leases import LIMIT_MARGIN_SECONDS
+from jobq.worker.engine.state import Phase
+
+if TYPE_CHECKING:
+    from jobq.worker.engine.events import Finished
+    from jobq.worker.engine.state import Held, State
+
+# A job type without a handler: hidden at least for so long, so that a deploy may bring one.
+UNKNOWN_JOB_TYPE_SECONDS = 300
+
+
+def finished(state: State, held: Held, event: Finished) -> None:
+    """A run gave its slot back."""
+    queue = held.queue
+    queue.running -= 1
+    state.running -= 1
+    state.free_since.append(state.now)
+    if isinstance(event.result, NotStarted):
+        state.count("started", -1)
+        state.count("left")
+    else:
+        held.seconds = max(0.0, event.at - held.started_at)
+        polling.ended(state, queue, held.seconds)
+    if held.lost or state.now >= held.visible_at or isinstance(event.result, NotStarted):
+        state.end(held, "heartbeat_failed")
+        lanes.leave_lane(state, held, deleted=False)
+    else:
+        _settle(state, held, event)
+    if held.successor is not None:
+        _succeed(state, held.successor)
+
+
+def _succeed(state: State, held: Held) -> None:
+    """A delivery that waited for the end of a lost run of its own message may start now."""
+    if held.key in held.queue.held:
+        held.queue.by_message.setdefault(held.lease.message_id, held)
+        if held.lane is None and held.phase is Phase.WAITING:
+            lanes.make_ready(state, held)
+
+
+def _settle(state: State, held: Held, event: Finished) -> None:
+    match event.result:
+        case Succeeded():
+            settling.delete(state, held, "success")
+        case Refused():
+            settling.delete(state, held, "delete")
+        case Postponed(seconds):
+            settling.hide(state, held, "retry", _within_limit(state, held, math.ceil(seconds)))
+        case Raised(policy):
+            attempts = policy.max_attempts
+            over = attempts is not None and held.lease.receive_count >= attempts
+            outcome = "exhausted" if over else "retry"
+            delay = retry_delay(
+                policy, receive_count=held.lease.receive_count, random=state.random()
+            )
+            if delay is None:
+                settling.leave(state, held, outcome)
+                state.retry_due = max(state.retry_due, held.visible_at)
+            else:
+                settling.hide(state, held, outcome, _within_limit(state, held, delay))
+        case NotStarted():
+            pass
+    if held.phase is Phase.SETTLING and held.settlement.delay is not None:
+        state.retry_due = max(state.retry_due, state.now + held.settlement.delay)
+
+
+def _within_limit(state: State, held: Held, delay: float) -> float:
+    """Cut a delay to what is left of the 12 hours from the receive."""
+    return max(0, min(delay, math.floor(held.limit_at - state.now) - LIMIT_MARGIN_SECONDS))
+
+
+def refuse(state: State, held: Held) -> None:
+    """No handler can run this message."""
+    if state.now >= held.visible_at:
+        return
+    state.count("refused")
+    if held.verdict == "unknown_job_type":
+        delay = _within_limit(state, held, UNKNOWN_JOB_TYPE_SECONDS)
+        settling.hide(state, held, "unknown_job_type", delay)
+    elif state.config.on_malformed == "delete":
+        settling.delete(state, held, "malformed")
+    else:
+        settling.leave(state, held, "malformed")

@@ -1,0 +1,215 @@
+"""Whom to ask for messages, for how many, and for how long."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jobq.core import BackendError, QueueNotFoundError
+from jobq.worker.engine import starting, stopping
+from jobq.worker.engine.commands import Receive
+from jobq.worker.engine.state import Poll
+
+if TYPE_CHECKING:
+    from jobq.core import JobqError
+    from jobq.worker.engine.state import QueueState, State
+
+# A long poll that found nothing for so long holds no room any more: its queue is idle.
+RESERVATION_SECONDS = 1.0
+# A poll that a hook kept from receiving is tried again after this.
+SKIPPED_SECONDS = 1.0
+# In a burst, a receive this long that brings nothing tells that a queue is empty.
+BURST_WAIT_SECONDS = 2.0
+FAILURES_THAT_END = 10
+
+
+def plan(state: State) -> None:
+    """Send the receives that there is reason and room for."""
+    if state.stopping:
+        return
+    free = state.config.concurrency - state.running
+    busy: list[QueueState] = []
+    asleep = stopping.quiet_queues(state)
+    for queue in state.queues:
+        if queue.had_work:
+            _lapse(state, queue)
+        if queue.had_work:
+            busy.append(queue)
+        elif free > 0 and not queue.polls and _may_ask(state, queue) and queue not in asleep:
+            wait = min(
+                state.config.idle_wait, BURST_WAIT_SECONDS if state.config.burst else math.inf
+            )
+            asked = claim(queue) if queue.config.claim_size else 1
+            _receive(state, queue, asked, wait, reserved=0)
+    askable = [queue for queue in busy if _wants_more(state, queue)]
+    if not askable:
+        return
+    if state.config.polling == "weighted" and len(askable) > 1:
+        askable.sort(key=lambda one: starting.turn(one, state, one.startable + one.reserved))
+    for queue in askable:
+        _ask_busy(state, queue, busy)
+
+
+def _may_ask(state: State, queue: QueueState) -> bool:
+    return state.now >= queue.poll_at and not queue.closed and not queue.full
+
+
+def _wants_more(state: State, queue: QueueState) -> bool:
+    """Cheap first: most steps of a busy worker end here."""
+    most = min(queue.window, _most_polls(state, queue))
+    return len(queue.polls) < most and _may_ask(state, queue)
+
+
+def _most_polls(state: State, queue: QueueState) -> int:
+    return math.ceil(state.config.concurrency / claim(queue)) + 1
+
+
+def claim(queue: QueueState) -> int:
+    """The most that one receive of a busy queue asks for."""
+    config = queue.config
+    if queue.one_by_one:
+        return 1
+    if config.claim_size is not None:
+        return config.claim_size
+    return 1 if config.ordered else config.largest_batch
+
+
+def _ask_busy(state: State, queue: QueueState, busy: list[QueueState]) -> None:
+    most = claim(queue)
+    room = _room(state, queue, busy)
+    if room < 1 or queue.startable >= most * _most_polls(state, queue):
+        return
+    asked = min(most, room)
+    if queue.config.claim_size is not None:
+        asked = most
+    elif asked < most and queue.startable:
+        return
+    others_had_work = any(one.had_work for one in state.queues if one is not queue)
+    wait = 0 if others_had_work else state.config.idle_wait
+    if state.config.burst:
+        wait = min(wait, BURST_WAIT_SECONDS)
+    _receive(state, queue, asked, wait, reserved=min(asked, room))
+
+
+def _room(state: State, queue: QueueState, busy: list[QueueState]) -> int:
+    """Free slots nobody else has a claim on, plus what starts soon, less what is on its way."""
+    before = state.queues.index(queue)
+    taken = 0
+    for index, other in enumerate(state.queues):
+        if other is not queue and (state.config.polling == "weighted" or index < before):
+            taken += other.startable + other.reserved
+    own = queue.startable + queue.reserved
+    free = state.config.concurrency - state.running
+    if queue.config.cap is not None:
+        free = min(free, queue.config.cap - queue.running)
+    return max(0, free - taken) + _ahead(state, queue, busy) - own
+
+
+def _ahead(state: State, queue: QueueState, busy: list[QueueState]) -> int:
+    """How many more of its messages start within `claim_ahead`, going by its slowest job."""
+    if queue.one_by_one or not queue.known or not state.config.claim_ahead:
+        return 0
+    if state.config.polling == "strict" and busy[0] is not queue:
+        return 0
+    slots = _turning_slots(state)
+    if queue.config.cap is not None:
+        slots = min(slots, queue.config.cap)
+    rivals = busy if state.config.polling == "weighted" else [queue]
+    cycle = sum(one.config.weight * _slowness(state, one) for one in rivals)
+    starts = state.config.claim_ahead * slots * queue.config.weight / max(cycle, 1e-4)
+    return math.floor(starts)
+
+
+def _slowness(state: State, queue: QueueState) -> float:
+    return queue.slowest if queue.known else state.config.claim_ahead
+
+
+def _turning_slots(state: State) -> int:
+    """Slots that are free or soon will be: not those of jobs that have run for `claim_ahead`."""
+    soon = state.now - state.config.claim_ahead
+    turning = state.config.concurrency - state.running
+    for run in state.runs.values():
+        quick = not run.queue.known or run.queue.slowest <= state.config.claim_ahead
+        if run.started_at > soon and quick:
+            turning += 1
+    return turning
+
+
+def _receive(state: State, queue: QueueState, asked: int, wait: float, *, reserved: int) -> None:
+    poll = Poll(state.number(), queue, wait, state.now, reserved)
+    queue.polls[poll.number] = poll
+    state.polls[poll.number] = poll
+    state.out.append(Receive(poll.number, queue.config.name, asked, wait, queue.config.visibility))
+
+
+def _lapse(state: State, queue: QueueState) -> None:
+    """A queue all of whose polls have been out for a while is idle, whatever it had before."""
+    if not queue.polls:
+        return
+    for poll in queue.polls.values():
+        if state.now < poll.started_at + RESERVATION_SECONDS:
+            return
+    for poll in queue.polls.values():
+        poll.reserved = 0
+    queue.had_work = False
+    queue.window = 1
+
+
+def lapses_at(queue: QueueState) -> float:
+    """When a busy queue's polls stop holding room."""
+    if not queue.had_work or not queue.polls:
+        return math.inf
+    return max(poll.started_at for poll in queue.polls.values()) + RESERVATION_SECONDS
+
+
+def answered(state: State, poll: Poll, count: int) -> None:
+    """A receive brought `count` messages."""
+    queue = poll.queue
+    queue.failures = 0
+    queue.asked_at = max(queue.asked_at, poll.started_at)
+    if count:
+        queue.had_work = True
+        queue.window = min(queue.window + 1, _most_polls(state, queue))
+        return
+    queue.had_work = False
+    queue.window = max(1, queue.window // 2)
+    if poll.wait >= BURST_WAIT_SECONDS:
+        queue.quiet_since = max(queue.quiet_since, poll.started_at)
+
+
+def skipped(state: State, poll: Poll) -> None:
+    poll.queue.poll_at = state.now + SKIPPED_SECONDS
+
+
+def failed(state: State, poll: Poll, error: JobqError) -> None:
+    """Back off, and say so at a falling rate; see whether any queue is left."""
+    queue = poll.queue
+    queue.failures += 1
+    delay = state.backoff(queue.failures)
+    queue.poll_at = state.now + delay
+    queue.window = 1
+    if queue.failures & (queue.failures - 1) == 0:
+        state.warn(
+            "receive_failed",
+            queue=queue.config.name,
+            failures=queue.failures,
+            again_in_seconds=round(delay, 1),
+            error=str(error),
+        )
+    broken = isinstance(error, QueueNotFoundError) or (
+        isinstance(error, BackendError) and error.denied and not error.retryable
+    )
+    if broken and state.config.on_broken_queue == "exit":
+        stopping.stop(state, code=1, reason=str(error))
+    elif all(one.failures >= FAILURES_THAT_END for one in state.queues):
+        stopping.stop(state, code=1, reason="every queue failed ten times in a row")
+
+
+def ended(state: State, queue: QueueState, seconds: float) -> None:
+    """Remember how long a job held its slot."""
+    queue.durations.append(seconds)
+    queue.slowest = max(queue.durations)
+    if queue.one_by_one:
+        queue.fast_in_a_row = queue.fast_in_a_row + 1 if seconds < state.config.claim_ahead else 0
+        if queue.fast_in_a_row >= (queue.durations.maxlen or 0):
+            queue.one_by_one = False

@@ -1,0 +1,70 @@
+"""What a receive brought: dated, told apart from what is in hand already, and taken in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobq.worker.engine import lanes, leases, polling, stopping
+from jobq.worker.engine.state import Held
+
+if TYPE_CHECKING:
+    from jobq.worker.engine.events import Delivery
+    from jobq.worker.engine.state import Poll, QueueState, State
+
+# A reply read this soon after a stall may have come during it.
+STALL_GRACE_SECONDS = 2.0
+
+
+def received(state: State, poll: Poll, deliveries: tuple[Delivery, ...]) -> None:
+    polling.answered(state, poll, len(deliveries))
+    for delivery in deliveries:
+        state.count("received")
+        _take_in(state, poll, delivery)
+    if state.stopping:
+        stopping.give_back_waiting(state, poll.queue)
+
+
+def _take_in(state: State, poll: Poll, delivery: Delivery) -> None:
+    queue, lease = poll.queue, delivery.lease
+    received_at = _received_at(state, poll, lease.expires_at - queue.config.visibility)
+    known = _in_hand(queue, lease.message_id)
+    if known is not None and not known.lost:
+        state.count("taken_over")
+        leases.date(state, known, lease, received_at=received_at)
+        return
+    held = Held(
+        key=state.number(),
+        queue=queue,
+        lease=lease,
+        verdict=delivery.verdict,
+        job=delivery.job,
+        visible_at=lease.expires_at,
+        extend_at=lease.expires_at,
+        limit_at=lease.expires_at,
+        hold_at=state.now + state.config.hold_limit,
+        last_receive=_is_last(queue, lease.receive_count),
+    )
+    leases.date(state, held, lease, received_at=received_at)
+    state.due(held, min(held.hold_at, held.visible_at))
+    lanes.admit(state, held)
+
+
+def _in_hand(queue: QueueState, message_id: str) -> Held | None:
+    known = queue.by_message.get(message_id)
+    if known is not None and known.lost and known.successor is not None:
+        waiting = queue.held.get(known.successor.key)
+        return waiting or known
+    return known
+
+
+def _received_at(state: State, poll: Poll, dated: float) -> float:
+    """No later than the reply arrived, even where the process stood still and read it late."""
+    stalled = poll.started_at < state.stall_ended
+    if stalled and state.now <= state.stall_ended + STALL_GRACE_SECONDS:
+        return min(dated, state.stall_began)
+    return dated
+
+
+def _is_last(queue: QueueState, receive_count: int) -> bool:
+    most = queue.config.max_receive_count
+    return most is not None and receive_count >= most

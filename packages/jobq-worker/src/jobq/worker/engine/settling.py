@@ -1,0 +1,220 @@
+"""Deletes, hides and give-backs: when they are sent, and what their answers mean."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jobq.core import BackendError, LeaseLostError
+from jobq.worker.engine import lanes
+from jobq.worker.engine.commands import Ack, Nack
+from jobq.worker.engine.state import Call, Phase, Settlement
+
+if TYPE_CHECKING:
+    from jobq.core import JobqError
+    from jobq.worker.engine.commands import Outcome
+    from jobq.worker.engine.state import Held, QueueState, State
+
+# How long a delete waits for company, where there is any to wait for.
+COMPANY_SECONDS = 0.05
+REFUSALS_THAT_CLOSE = 10
+
+
+def delete(state: State, held: Held, outcome: Outcome) -> None:
+    """The message is done with: delete it."""
+    held.phase = Phase.SETTLING
+    held.settlement = Settlement(outcome)
+    held.settle_at = state.now
+    if not held.queue.to_delete:
+        held.queue.delete_since = state.now
+    held.queue.to_delete.append(held)
+
+
+def hide(state: State, held: Held, outcome: Outcome, delay: float) -> None:
+    """The message is to come back in `delay` seconds; those behind it go back first."""
+    held.phase = Phase.SETTLING
+    held.settlement = Settlement(outcome, delay)
+    held.settle_at = state.now
+    lanes.retreat_behind(state, held)
+    held.queue.to_hide.append(held)
+
+
+def leave(state: State, held: Held, outcome: Outcome) -> None:
+    """The message is to come back when its visibility timeout is over, without a call."""
+    state.end(held, outcome)
+    lanes.leave_lane(state, held, deleted=False, back_at=held.visible_at)
+
+
+def flush(state: State, queue: QueueState) -> None:
+    """Send what is due of one queue."""
+    if queue.to_delete:
+        _flush_deletes(state, queue)
+    if queue.to_hide:
+        _flush_hides(state, queue)
+
+
+def flushes_at(state: State, queue: QueueState) -> float:
+    """When something of one queue can be sent that can't be now; inf: not by time alone."""
+    later = [held.settle_at for held in (*queue.to_delete, *queue.to_hide)]
+    at = min((at for at in later if at > state.now), default=math.inf)
+    if any(held.settle_at <= state.now for held in queue.to_delete):
+        at = min(at, deletes_due_at(queue))
+    return at
+
+
+def deletes_due_at(queue: QueueState) -> float:
+    return queue.delete_since + COMPANY_SECONDS
+
+
+def _flush_deletes(state: State, queue: QueueState) -> None:
+    size = queue.config.largest_batch
+    due = [held for held in queue.to_delete if state.now >= held.settle_at]
+    if not due:
+        return
+    hurry = (
+        queue.config.ordered
+        or state.stopping
+        or state.now >= deletes_due_at(queue)
+        or not (state.running or any(one.startable for one in state.queues))
+        or any(held.visible_at - state.now < 2 * COMPANY_SECONDS for held in due)
+    )
+    sent = due if hurry else due[: len(due) - len(due) % size]
+    if not sent:
+        return
+    leaving = set(map(id, sent))
+    queue.to_delete = [held for held in queue.to_delete if id(held) not in leaving]
+    queue.delete_since = state.now
+    for first in range(0, len(sent), size):
+        some = sent[first : first + size]
+        number = _call(state, queue, "delete", some)
+        leases = tuple(held.lease for held in some)
+        state.out.append(Ack(number, queue.config.name, leases))
+
+
+def _flush_hides(state: State, queue: QueueState) -> None:
+    by_delay: dict[float, list[Held]] = {}
+    for held in queue.to_hide:
+        if _may_hide(state, held):
+            by_delay.setdefault(held.settlement.delay or 0, []).append(held)
+    if not by_delay:
+        return
+    leaving = {id(held) for some in by_delay.values() for held in some}
+    queue.to_hide = [held for held in queue.to_hide if id(held) not in leaving]
+    size = queue.config.largest_batch
+    for delay, due in by_delay.items():
+        for first in range(0, len(due), size):
+            some = due[first : first + size]
+            number = _call(state, queue, "hide", some)
+            leases = tuple(held.lease for held in some)
+            state.out.append(Nack(number, queue.config.name, leases, delay))
+
+
+def _may_hide(state: State, held: Held) -> bool:
+    """An extension that is out must not overtake; at a stop no own poll may take it up again."""
+    if state.now < held.settle_at or held.extending:
+        return False
+    return not (state.stopping and held.phase is Phase.RETREATING and held.queue.polls)
+
+
+def _call(state: State, queue: QueueState, kind: str, some: list[Held]) -> int:
+    number = state.number()
+    items = [(held, held.lease) for held in some]
+    state.calls[number] = Call("delete" if kind == "delete" else "hide", queue, items)
+    for held in some:
+        held.in_call = True
+    return number
+
+
+def settled(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> None:
+    """Read the answer to a delete or a hide, lease by lease."""
+    again: list[Held] = []
+    for (held, sent), error in zip(call.items, errors, strict=True):
+        held.in_call = False
+        if held.phase is Phase.GONE:
+            continue
+        if held.lease is not sent:
+            # Received anew while the call was out: the older receipt may not count any more.
+            _requeue(state, call, held, at=state.now)
+        elif error is None:
+            _done(state, call, held)
+        elif isinstance(error, LeaseLostError):
+            _refused_receipt(state, held)
+        elif isinstance(error, BackendError) and (error.retryable or error.denied):
+            again.append(held)
+            _note_refusal(state, call, error)
+        else:
+            _note_refusal(state, call, error)
+            _give_up(state, held, error)
+    if again:
+        queue = call.queue
+        queue.settle_failures += 1
+        at = state.now + state.backoff(queue.settle_failures)
+        for held in again:
+            _requeue(state, call, held, at=at)
+
+
+def _requeue(state: State, call: Call, held: Held, *, at: float) -> None:
+    held.settle_at = at
+    queue = held.queue
+    if call.kind == "delete":
+        if not queue.to_delete:
+            queue.delete_since = at
+        queue.to_delete.append(held)
+    else:
+        queue.to_hide.append(held)
+    state.due(held, min(held.extend_at, held.visible_at))
+
+
+def _done(state: State, call: Call, held: Held) -> None:
+    settlement = held.settlement
+    call.queue.settle_failures = 0
+    state.end(held, settlement.outcome)
+    if settlement.delay is None:
+        _reopen(state, call.queue)
+        lanes.leave_lane(state, held, deleted=True)
+        return
+    back_at = state.now + settlement.delay
+    if settlement.outcome == "released":
+        state.count("given_back")
+        back_at = None
+    lanes.leave_lane(state, held, deleted=False, back_at=back_at)
+
+
+def _refused_receipt(state: State, held: Held) -> None:
+    settlement = held.settlement
+    if settlement.delay is None:
+        state.end(held, "delete_failed", processing=settlement.outcome)
+    else:
+        if settlement.outcome == "released":
+            state.count("left")
+        state.end(held, settlement.outcome)
+    lanes.leave_lane(state, held, deleted=False)
+
+
+def _give_up(state: State, held: Held, error: JobqError) -> None:
+    state.warn(
+        "settle_failed",
+        queue=held.queue.config.name,
+        message_id=held.lease.message_id,
+        error=str(error),
+    )
+    _refused_receipt(state, held)
+
+
+def _note_refusal(state: State, call: Call, error: JobqError) -> None:
+    """Count deletes refused in a row; too many, or one for want of permission, close the queue."""
+    queue = call.queue
+    if call.kind != "delete":
+        return
+    queue.refused_deletes += 1
+    denied = isinstance(error, BackendError) and error.denied
+    if not queue.closed and (denied or queue.refused_deletes >= REFUSALS_THAT_CLOSE):
+        queue.closed = True
+        state.error("queue_closed", queue=queue.config.name, error=str(error))
+
+
+def _reopen(state: State, queue: QueueState) -> None:
+    queue.refused_deletes = 0
+    if queue.closed:
+        queue.closed = False
+        state.info("queue_reopened", queue=queue.config.name)

@@ -1,0 +1,106 @@
+"""How a worker ends: on a stop, in time or past it, and at the end of a burst."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jobq.worker.engine import lanes
+from jobq.worker.engine.commands import Abandon, AnnounceStop, Exit
+from jobq.worker.engine.state import Phase
+
+if TYPE_CHECKING:
+    from jobq.worker.engine.state import QueueState, State
+
+
+def stop(state: State, *, code: int = 0, reason: str | None = None) -> None:
+    """Receive no more; all that had not started goes back, what runs has `shutdown_timeout`."""
+    state.exit_code = max(state.exit_code, code)
+    if state.stopping:
+        return
+    state.stopping = True
+    state.stop_by = state.now + state.config.shutdown_timeout
+    state.out.append(AnnounceStop())
+    if reason is None:
+        state.info("worker_stopping", running=state.running)
+    else:
+        state.error("worker_stopping", running=state.running, reason=reason)
+    for queue in state.queues:
+        queue.refusals.clear()
+        give_back_waiting(state, queue)
+
+
+def give_back_waiting(state: State, queue: QueueState) -> None:
+    """Give back what waits; the call goes out once no poll of the queue is."""
+    waiting = [held for held in queue.held.values() if held.phase is Phase.WAITING]
+    for held in waiting:
+        if held.last_receive:
+            state.warn(
+                "last_receive_given_back",
+                queue=queue.config.name,
+                message_id=held.lease.message_id,
+                receive_count=held.lease.receive_count,
+            )
+    lanes.retreat(state, waiting)
+
+
+def end_if_done(state: State) -> None:
+    """Say `Exit` once nothing is in hand and no call is out, or the time for it is over."""
+    if state.ended:
+        return
+    busy = state.polls or state.calls or any(queue.held for queue in state.queues)
+    if state.stopping:
+        if not busy:
+            _exit(state)
+        elif state.now >= state.stop_by:
+            _cut_short(state)
+    elif busy:
+        return
+    elif state.config.burst and len(quiet_queues(state)) == len(state.queues):
+        _exit(state)
+    elif all(queue.closed for queue in state.queues):
+        stop(state, code=1, reason="no queue is left from which messages may be deleted")
+        _exit(state)
+
+
+def quiet_queues(state: State) -> list[QueueState]:
+    """In a burst: the queues known to be empty since anything last happened; not asked again."""
+    if not state.config.burst or any(queue.held for queue in state.queues):
+        return []
+    since = max(state.last_settled, state.retry_due)
+    return [queue for queue in state.queues if queue.quiet_since >= since]
+
+
+def _cut_short(state: State) -> None:
+    state.exit_code = 1
+    for queue in state.queues:
+        for held in list(queue.held.values()):
+            _leave(state, queue, held.key)
+    _exit(state)
+
+
+def _leave(state: State, queue: QueueState, key: int) -> None:
+    held = queue.held[key]
+    if held.phase is Phase.RUNNING:
+        if not held.lost:
+            held.lost = True
+            state.out.append(Abandon(held.key))
+        held.seconds = state.now - held.started_at
+        state.end(held, "heartbeat_failed")
+    elif held.phase is Phase.SETTLING:
+        if held.settlement.delay is None:
+            state.end(held, "delete_failed", processing=held.settlement.outcome)
+        else:
+            state.end(held, held.settlement.outcome)
+    else:
+        state.count("left")
+        state.end(held, "released")
+
+
+def _exit(state: State) -> None:
+    state.ended = True
+    state.out.append(Exit(state.exit_code, state.accounts(), still_running=len(state.runs)))
+
+
+def wakes_at(state: State) -> float:
+    return state.stop_by if state.stopping and not state.ended else math.inf

@@ -1,0 +1,451 @@
+"""Workers' engines under a simulated clock, over queues with SQS's rules; no thread, no sleep.
+
+One seed makes one schedule. The rules of the queues are those of the in-memory queue.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from jobq.core import BackendError, ExtendResult, JobqError, Message, RetryPolicy
+from jobq.core.memory.store import Redrive, Store
+from jobq.core.retries import DEFAULT_RETRY
+from jobq.worker.engine import PULSE_SECONDS, Engine
+from jobq.worker.engine.commands import (
+    Abandon,
+    Ack,
+    Exit,
+    Extend,
+    JobEnded,
+    Nack,
+    Notice,
+    Receive,
+    Run,
+)
+from jobq.worker.engine.config import EngineConfig, QueueConfig
+from jobq.worker.engine.events import (
+    Delivery,
+    Extended,
+    Finished,
+    NotStarted,
+    Postponed,
+    Raised,
+    Received,
+    ReceiveFailed,
+    Refused,
+    Settled,
+    StopRequested,
+    Succeeded,
+    Tick,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jobq.core import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How one run of a job goes: for so many seconds, to this result; sync ones can't be cut."""
+
+    seconds: float = 0.1
+    result: Any = field(default_factory=Succeeded)
+    cancellable: bool = False
+
+
+def raises(seconds: float = 0.1, **policy: Any) -> Conduct:
+    return Conduct(seconds, Raised(RetryPolicy(**policy).over(DEFAULT_RETRY)))
+
+
+def postpones(seconds: float, after: float) -> Conduct:
+    return Conduct(seconds, Postponed(after))
+
+
+def refuses(seconds: float = 0.1) -> Conduct:
+    return Conduct(seconds, Refused())
+
+
+@dataclass(slots=True)
+class Fault:
+    """What the next call of a kind meets instead of an answer; None in `errors` is a success."""
+
+    errors: list[JobqError | None] = field(default_factory=list)
+
+
+THROTTLED = BackendError("slow down", retryable=True, throttled=True)
+DENIED = BackendError("not allowed", denied=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as the server saw it."""
+
+    at: float
+    kind: str
+    queue: str
+    worker: int
+    count: int
+    wait: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a handler."""
+
+    at: float
+    body: str
+    queue: str
+    group: str | None
+    receive_count: int
+    worker: int
+
+
+class World:
+    """A clock, queues, and whatever workers are started on them."""
+
+    def __init__(self, seed: int = 1, *, latency: tuple[float, float] = (0.002, 0.01)) -> None:
+        self.random = random.Random(seed)
+        self.latency = latency
+        self.now = 1000.0
+        self.stores: dict[str, Store] = {}
+        self.workers: list[SimulatedWorker] = []
+        self.requests: list[Request] = []
+        self.starts: list[Start] = []
+        self.deleted: list[str] = []
+        self.conduct: dict[str, list[Conduct]] = {}
+        self.usual: Conduct = Conduct()
+        self.faults: dict[str, Fault] = defaultdict(Fault)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._waiting: dict[str, list[Callable[[], bool]]] = defaultdict(list)
+        self._sweeps: dict[str, float] = {}
+
+    # --- the world ---------------------------------------------------------------------------
+
+    def queue(
+        self, name: str, *, dead_letter: Store | None = None, max_receive_count: int = 0
+    ) -> Store:
+        self.stores[name] = Store(
+            name,
+            fifo=name.endswith(".fifo"),
+            visibility_timeout=30,
+            max_message_bytes=1_048_576,
+            new_id=lambda: f"m{next(self._numbers)}",
+            redrive=Redrive(target=dead_letter, max_receive_count=max_receive_count)
+            if dead_letter
+            else None,
+        )
+        return self.stores[name]
+
+    def send(self, queue: str, *bodies: str, group: str | None = None, delay: float = 0) -> None:
+        for body in bodies:
+            self.stores[queue].send(
+                Message(
+                    body=body,
+                    group_id=group,
+                    deduplication_id=f"d{next(self._numbers)}" if group else None,
+                    delay_seconds=delay,
+                ),
+                now=self.now,
+                unix_time=self.now,
+            )
+        self.changed(queue)
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.now + seconds, next(self._numbers), action))
+
+    def delay(self) -> float:
+        return self.random.uniform(*self.latency)
+
+    def run(self, seconds: float, *, until: Callable[[], bool] | None = None) -> None:
+        """Let at most so many seconds go by."""
+        end = self.now + seconds
+        while self._events and self._events[0][0] <= end:
+            at, _, action = heapq.heappop(self._events)
+            self.now = max(self.now, at)
+            action()
+            if until is not None and until():
+                return
+        self.now = end
+
+    def worker(self, **options: Any) -> SimulatedWorker:
+        worker = SimulatedWorker(self, len(self.workers), **options)
+        self.workers.append(worker)
+        return worker
+
+    # --- the server --------------------------------------------------------------------------
+
+    def changed(self, queue: str) -> None:
+        """Something may have become visible: serve who waits."""
+        self._waiting[queue] = [serve for serve in self._waiting.pop(queue, []) if not serve()]
+        self.watch(queue)
+
+    def watch(self, queue: str) -> None:
+        """Look at the queue again when something of it becomes visible."""
+        self.stores[queue].stats(now=self.now)  # what is due by now has become visible
+        due = self.stores[queue].next_due()
+        if due is not None and not self.now <= self._sweeps.get(queue, -1) <= due:
+            self._sweeps[queue] = due
+            self.after(max(0.0, due - self.now), lambda: self._sweep(queue, due))
+
+    def _sweep(self, queue: str, due: float) -> None:
+        if self._sweeps.get(queue) == due:
+            del self._sweeps[queue]
+        self.changed(queue)
+
+    def wait_for_messages(self, queue: str, serve: Callable[[], bool]) -> None:
+        self._waiting[queue].append(serve)
+
+    def fault(self, kind: str) -> JobqError | None:
+        errors = self.faults[kind].errors
+        return errors.pop(0) if errors else None
+
+    def conduct_of(self, body: str) -> Conduct:
+        planned = self.conduct.get(body)
+        if not planned:
+            return self.usual
+        return planned.pop(0) if len(planned) > 1 else planned[0]
+
+    # --- what was seen -----------------------------------------------------------------------
+
+    def left(self, queue: str) -> int:
+        stats = self.stores[queue].stats(now=self.now)
+        return stats.waiting + stats.in_flight + stats.delayed
+
+    def count(self, kind: str, queue: str | None = None) -> int:
+        return sum(
+            1 for r in self.requests if r.kind == kind and (queue is None or r.queue == queue)
+        )
+
+    def started(self, queue: str | None = None) -> list[str]:
+        return [start.body for start in self.starts if queue is None or start.queue == queue]
+
+
+class SimulatedWorker:
+    """An engine with executors that take simulated time."""
+
+    def __init__(self, world: World, number: int, *, queues: Sequence[Any] = (), **options: Any):
+        self.world = world
+        self.number = number
+        configs = tuple(
+            queue if isinstance(queue, QueueConfig) else self.config_of(queue)
+            for queue in (queues or world.stores)
+        )
+        self.config = EngineConfig(queues=configs, **options)
+        self.by_name = {queue.name: queue for queue in configs}
+        self.engine = Engine(self.config, now=world.now, random=world.random.random)
+        self.verdict: Callable[[str], Any] = lambda body: (
+            "malformed"
+            if body.startswith("malformed")
+            else "unknown_job_type"
+            if body.startswith("unknown")
+            else "runnable"
+        )
+        self.ended: list[JobEnded] = []
+        self.notices: list[Notice] = []
+        self.exit: Exit | None = None
+        self.dead = False
+        self.stalled_until = 0.0
+        self.running: dict[int, tuple[Run, Conduct]] = {}
+        self._tick = 0
+        self.tell(Tick())
+
+    @staticmethod
+    def config_of(name: str, **more: Any) -> QueueConfig:
+        settings: dict[str, Any] = {"visibility": 30.0, "ordered": name.endswith(".fifo"), **more}
+        return QueueConfig(name=name, **settings)
+
+    def stop(self) -> None:
+        self.tell(StopRequested())
+
+    def stall(self, seconds: float) -> None:
+        """The process stands still; what reaches it meanwhile is read afterwards."""
+        self.stalled_until = self.world.now + seconds
+
+    def kill(self) -> None:
+        self.dead = True
+
+    def outcomes(self) -> list[tuple[str, str]]:
+        return [(ended.lease.body, ended.outcome) for ended in self.ended]
+
+    def tell(self, *events: Any) -> None:
+        if self.dead or self.exit is not None:
+            return
+        if self.world.now < self.stalled_until:
+            self.world.after(self.stalled_until - self.world.now, lambda: self.tell(*events))
+            return
+        for command in self.engine.handle(events, self.world.now):
+            self._obey(command)
+        self._tick += 1
+        tick = self._tick
+        at = min(self.engine.wake_at(), self.world.now + PULSE_SECONDS)
+        assert at > self.world.now, "the engine would spin"
+        self.world.after(at - self.world.now, lambda: self._pulse(tick))
+
+    def _pulse(self, tick: int) -> None:
+        if tick == self._tick:
+            self.tell(Tick())
+
+    def _obey(self, command: Any) -> None:
+        match command:
+            case Receive():
+                self.world.after(self.world.delay(), lambda: self._receive(command))
+            case Run():
+                self._run(command)
+            case Abandon(key):
+                self._abandon(key)
+            case Ack() | Nack() | Extend():
+                self.world.after(self.world.delay(), lambda: self._call(command))
+            case JobEnded():
+                self.ended.append(command)
+            case Notice():
+                self.notices.append(command)
+            case Exit():
+                self.exit = command
+            case _:
+                pass
+
+    # --- receives ----------------------------------------------------------------------------
+
+    def _receive(self, command: Receive) -> None:
+        world = self.world
+        sent_at = world.now
+        if self.dead:
+            return
+        world.requests.append(
+            Request(
+                world.now, "receive", command.queue, self.number, command.max_messages, command.wait
+            )
+        )
+        error = world.fault(f"receive {command.queue}")
+        if error is not None:
+            world.after(world.delay(), lambda: self.tell(ReceiveFailed(command.poll, error)))
+            return
+        deadline = world.now + command.wait
+        answered = False
+
+        def serve() -> bool:
+            nonlocal answered
+            if answered:
+                return True
+            leases = world.stores[command.queue].receive(
+                command.max_messages, visibility=int(command.visibility), now=world.now
+            )
+            if leases or world.now >= deadline:
+                answered = True
+                world.watch(command.queue)
+                self._reply(command, leases, sent_at)
+            return answered
+
+        if not serve():
+            world.wait_for_messages(command.queue, serve)
+            world.after(command.wait, lambda: world.changed(command.queue))
+
+    def _reply(self, command: Receive, leases: list[Lease], sent_at: float) -> None:
+        def arrive() -> None:
+            if self.world.now < self.stalled_until:
+                self.world.after(self.stalled_until - self.world.now, arrive)
+                return
+            dated = sent_at if command.wait == 0 else self.world.now
+            self.tell(
+                Received(
+                    command.poll,
+                    tuple(
+                        Delivery(
+                            redate(lease, dated + command.visibility), self.verdict(lease.body)
+                        )
+                        for lease in leases
+                    ),
+                )
+            )
+
+        self.world.after(self.world.delay(), arrive)
+
+    # --- settling calls ----------------------------------------------------------------------
+
+    def _call(self, command: Ack | Nack | Extend) -> None:
+        if self.dead:
+            return
+        kind = type(command).__name__.lower()
+        sent_at = self.world.now
+        self.world.requests.append(
+            Request(self.world.now, kind, command.queue, self.number, len(command.leases))
+        )
+        results = [self._settle(command, lease, kind) for lease in command.leases]
+        self.world.changed(command.queue)
+
+        def answer() -> None:
+            if isinstance(command, Extend):
+                visible = sent_at + command.visibility
+                self.tell(
+                    Extended(
+                        command.call,
+                        tuple(
+                            ExtendResult(error=error)
+                            if error
+                            else ExtendResult(lease=redate(lease, visible))
+                            for lease, error in zip(command.leases, results, strict=True)
+                        ),
+                    )
+                )
+            else:
+                self.tell(Settled(command.call, tuple(results)))
+
+        self.world.after(self.world.delay(), answer)
+
+    def _settle(self, command: Ack | Nack | Extend, lease: Lease, kind: str) -> JobqError | None:
+        world = self.world
+        error = world.fault(f"{kind} {lease.body}") or world.fault(kind)
+        if error is not None:
+            return error
+        store = world.stores[command.queue]
+        try:
+            if isinstance(command, Ack):
+                store.delete(lease.receipt, now=world.now)
+                world.deleted.append(lease.body)
+            else:
+                seconds = command.delay if isinstance(command, Nack) else command.visibility
+                store.change_visibility(lease.receipt, int(seconds), now=world.now)
+        except JobqError as refused:
+            return refused
+        return None
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def _run(self, command: Run) -> None:
+        world = self.world
+        if world.now >= command.not_after:
+            world.after(0, lambda: self.tell(Finished(command.key, NotStarted(), world.now)))
+            return
+        conduct = world.conduct_of(command.lease.body)
+        world.starts.append(
+            Start(
+                world.now,
+                command.lease.body,
+                command.queue,
+                command.lease.group_id,
+                command.lease.receive_count,
+                self.number,
+            )
+        )
+        self.running[command.key] = (command, conduct)
+        world.after(conduct.seconds, lambda: self._finish(command.key, conduct.result))
+
+    def _finish(self, key: int, result: Any) -> None:
+        if self.running.pop(key, None) is not None:
+            self.tell(Finished(key, result, self.world.now))
+
+    def _abandon(self, key: int) -> None:
+        if key in self.running and self.running[key][1].cancellable:
+            cut = Raised(DEFAULT_RETRY)
+            self.world.after(0, lambda: self._finish(key, cut))
+
+
+def redate(lease: Lease, expires_at: float) -> Lease:
+    return replace(lease, expires_at=expires_at)
