@@ -249,6 +249,9 @@ def _denied_remedy(code: str, call: Call) -> str:
 
 
 def _other_remedy(fault: Fault) -> str:
-    if _plain(fault.code).isdigit():
+    code = _plain(fault.code)
+    if code.isdigit():
         return "check that the endpoint is one of SQS"
+    if code in {"InvalidAction", "UnknownOperationException"}:
+        return "this endpoint doesn't offer the operation"
     return "correct the request"
