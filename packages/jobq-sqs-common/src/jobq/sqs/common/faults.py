@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from jobq.core import BackendError, ConfigurationError, LeaseLostError, QueueNotFoundError
 from jobq.sqs.common.calls import Call
+
+Kind: TypeAlias = Literal["reply", "connection", "credentials", "refresh", "setup"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """`reply`: the service answered so, with its `code` and HTTP `status`. `connection`: no answer
-    came. `credentials`: none could be had. `setup`: the client can't be made or used at all; `code`
-    is then the exception's own name.
+    came. `credentials`: there are none. `refresh`: looking them up failed. `setup`: the client
+    can't be made or used at all. But for `reply`, `code` is the exception's own name.
     """
 
-    kind: Literal["reply", "connection", "credentials", "setup"]
+    kind: Kind
     code: str
     text: str
     status: int | None = None
@@ -80,26 +82,24 @@ _BAD_RECEIPT = re.compile(
 )
 
 # Names of SDK exceptions, looked for among an exception's classes: this package imports no SDK.
-_CONNECTION = {
-    "HTTPClientError",
-    "ConnectionError",
-    "ResponseStreamingError",
-    "IncompleteReadError",
+_SDK_NAMES: dict[Kind, set[str]] = {
+    "connection": {
+        "ConnectionError",
+        "HTTPClientError",
+        "IncompleteReadError",
+        "ResponseStreamingError",
+    },
+    "refresh": {"CredentialRetrievalError", "MetadataRetrievalError", "TokenRetrievalError"},
+    "credentials": {
+        "LoginError",
+        "NoAuthTokenError",
+        "NoCredentialsError",
+        "PartialCredentialsError",
+        "RefreshWithMFAUnsupportedError",
+        "SSOError",
+        "UnknownCredentialError",
+    },
 }
-_CREDENTIALS = {
-    "CredentialRetrievalError",
-    "LoginError",
-    "MetadataRetrievalError",
-    "NoAuthTokenError",
-    "NoCredentialsError",
-    "PartialCredentialsError",
-    "RefreshWithMFAUnsupportedError",
-    "SSOError",
-    "TokenRetrievalError",
-    "UnknownCredentialError",
-}
-# A look-up that failed, not one that found nothing.
-_REFRESHING = {"CredentialRetrievalError", "MetadataRetrievalError", "TokenRetrievalError"}
 
 
 def read(error: BaseException) -> Fault:
@@ -108,9 +108,7 @@ def read(error: BaseException) -> Fault:
     if isinstance(response, Mapping):
         return _read_response(cast("Mapping[str, Any]", response))
     names = {cls.__name__ for cls in type(error).__mro__}
-    kind: Literal["connection", "credentials", "setup"] = (
-        "connection" if names & _CONNECTION else "credentials" if names & _CREDENTIALS else "setup"
-    )
+    kind = next((kind for kind, known in _SDK_NAMES.items() if names & known), "setup")
     return Fault(kind=kind, code=type(error).__name__, text=_short(str(error)))
 
 
@@ -154,13 +152,17 @@ def error_of(fault: Fault, call: Call) -> BackendError | ConfigurationError:
                 retryable=True,
                 code=fault.code,
             )
+        case "refresh":
+            return BackendError(
+                f"{what}: {said}; try again, and check where the AWS credentials come from",
+                retryable=True,
+                code=fault.code,
+            )
         case "credentials":
-            retryable = fault.code in _REFRESHING
             return BackendError(
                 f"{what}: {said}; give this process AWS credentials: a role, a profile, or "
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-                retryable=retryable,
-                denied=not retryable,
+                denied=True,
                 code=fault.code,
             )
         case "reply":

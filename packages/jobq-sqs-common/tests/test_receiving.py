@@ -1,0 +1,190 @@
+"""Receiving: what is asked, how leases are dated, and replies that were lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobq.core import BackendError, Lease
+from jobq.sqs.common.calls import Call
+from jobq.sqs.common.limits import STANDARD
+from jobq.sqs.common.queue_calls import QueueCalls
+
+if TYPE_CHECKING:
+    from conftest import Script, Step
+
+LOST = BackendError("no answer", retryable=True)
+THROTTLED = BackendError("slow down", retryable=True, throttled=True)
+DENIED = BackendError("no GetQueueAttributes for this role", denied=True, code="AccessDenied")
+
+
+def message(number: int = 0) -> dict[str, Any]:
+    return {
+        "MessageId": f"m{number}",
+        "ReceiptHandle": f"r{number}",
+        "Body": "hello",
+        "Attributes": {
+            "ApproximateReceiveCount": "3",
+            "SentTimestamp": "1700000000123",
+            "MessageGroupId": "g",
+        },
+    }
+
+
+def messages(number: int) -> dict[str, Any]:
+    return {"Messages": [message(n) for n in range(number)]}
+
+
+def claim(
+    script: Script, queue: QueueCalls, *steps: Step, max_messages: int = 1, **options: Any
+) -> list[Lease]:
+    given = {"visibility": 30, "wait": 0, "min_priority": 0, **options}
+    return script.run(queue.claim(max_messages, **given), steps)
+
+
+def attempt_ids(script: Script) -> list[str]:
+    return [call.arguments["ReceiveRequestAttemptId"] for call in script.calls]
+
+
+class TestReply:
+    def test_a_lease_holds_what_the_message_says(self, script: Script) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        [lease] = claim(script, queue, messages(1))
+        assert lease == Lease(
+            message_id="m0",
+            body="hello",
+            attributes={},
+            receipt="r0",
+            receive_count=3,
+            sent_at=1_700_000_000.123,
+            group_id="g",
+            expires_at=1030,
+        )
+
+    @pytest.mark.parametrize("reply", [{}, {"Messages": []}, {"Messages": None}])
+    def test_a_reply_without_messages_is_nothing_received(
+        self, script: Script, reply: dict[str, Any]
+    ) -> None:
+        assert claim(script, script.queue(capabilities=STANDARD), reply) == []
+
+    def test_only_what_a_lease_holds_is_asked_for(self, script: Script) -> None:
+        claim(script, script.queue(capabilities=STANDARD), {}, visibility=4.2, wait=19.5)
+        assert script.calls[0].arguments == {
+            "QueueUrl": "https://sqs/1/q",
+            "MaxNumberOfMessages": 1,
+            "VisibilityTimeout": 5,
+            "WaitTimeSeconds": 20,
+            "MessageSystemAttributeNames": [
+                "ApproximateReceiveCount",
+                "SentTimestamp",
+                "MessageGroupId",
+            ],
+            "MessageAttributeNames": ["All"],
+        }
+
+    def test_more_than_ten_take_several_requests_of_which_the_first_waits(
+        self, script: Script
+    ) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        leases = claim(
+            script, queue, messages(10), messages(10), messages(2), max_messages=25, wait=5
+        )
+        assert len(leases) == 22
+        assert [call.arguments["WaitTimeSeconds"] for call in script.calls] == [5, 0, 0]
+        assert [call.arguments["MaxNumberOfMessages"] for call in script.calls] == [10, 10, 5]
+
+    def test_a_later_request_that_fails_leaves_what_came(self, script: Script) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        assert len(claim(script, queue, messages(10), LOST, max_messages=25)) == 10
+
+
+class TestDating:
+    @pytest.mark.parametrize(
+        ("wait", "took", "dated"),
+        [(0, 3, 1000), (20, 3, 1003), (20, 20.4, 1020), (5, 60, 1005)],
+        ids=["short poll", "long poll", "to its end", "stalled"],
+    )
+    def test_a_lease_is_dated_no_later_than_its_reply_and_its_poll(
+        self, script: Script, wait: float, took: float, dated: float
+    ) -> None:
+        def reply(call: Call) -> dict[str, Any]:
+            script.now += took
+            return messages(1)
+
+        [lease] = claim(script, script.queue(capabilities=STANDARD), reply, wait=wait)
+        assert lease.expires_at == dated + 30
+
+    def test_without_a_visibility_the_queue_s_own_is_read_once(self, script: Script) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        settings = {"Attributes": {"VisibilityTimeout": "77"}}
+        [lease] = claim(script, queue, settings, messages(1), visibility=None)
+        assert lease.expires_at == 1077
+        claim(script, queue, {}, visibility=None)
+        assert script.operations == ["get_queue_attributes", "receive_message", "receive_message"]
+        assert script.calls[-1].arguments["VisibilityTimeout"] == 77
+
+    def test_where_that_is_denied_an_explicit_one_is_asked_for(self, script: Script) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        with pytest.raises(BackendError, match="explicit visibility") as raised:
+            claim(script, queue, DENIED, visibility=None)
+        assert raised.value.denied
+        assert raised.value.__cause__ is DENIED
+        assert claim(script, queue, {}, visibility=30) == []
+
+
+class TestLostReplies:
+    def test_a_lost_receive_is_asked_again_with_the_next_claim(self, script: Script) -> None:
+        queue = script.fifo()
+        with pytest.raises(BackendError):
+            claim(script, queue, LOST)
+        claim(script, queue, messages(1), max_messages=5, visibility=60)
+        claim(script, queue, {})
+        first, again, fresh = attempt_ids(script)
+        assert first == again != fresh
+        assert script.calls[1].arguments["MaxNumberOfMessages"] == 5
+        assert script.calls[1].arguments["VisibilityTimeout"] == 60
+
+    def test_an_interrupt_loses_a_reply_too(self, script: Script) -> None:
+        queue = script.fifo()
+        with pytest.raises(KeyboardInterrupt):
+            claim(script, queue, KeyboardInterrupt())
+        claim(script, queue, {})
+        assert len(set(attempt_ids(script))) == 1
+
+    @pytest.mark.parametrize("error", [THROTTLED, DENIED])
+    def test_a_refusal_is_an_answer(self, script: Script, error: BackendError) -> None:
+        queue = script.fifo()
+        with pytest.raises(BackendError):
+            claim(script, queue, error)
+        claim(script, queue, {})
+        assert len(set(attempt_ids(script))) == 2
+
+    def test_an_id_is_good_for_five_minutes_from_its_first_use(self, script: Script) -> None:
+        queue = script.fifo()
+        for _ in range(2):
+            with pytest.raises(BackendError):
+                claim(script, queue, LOST)
+            script.now += 160
+        claim(script, queue, {})
+        first, second, third = attempt_ids(script)
+        assert first == second != third
+
+    def test_each_lost_receive_is_asked_again_once(self, script: Script) -> None:
+        queue = script.fifo()
+        flows = [queue.claim(1, visibility=30, wait=0, min_priority=0) for _ in range(2)]
+        lost = [next(flow).arguments["ReceiveRequestAttemptId"] for flow in flows]  # type: ignore[union-attr]
+        for flow in flows:
+            with pytest.raises(BackendError):
+                flow.throw(LOST)
+        for _ in range(3):
+            claim(script, queue, {})
+        asked = attempt_ids(script)
+        assert asked[:2] == lost
+        assert len(set(asked)) == 3
+
+    def test_a_standard_queue_has_no_such_id(self, script: Script) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        with pytest.raises(BackendError):
+            claim(script, queue, LOST)
+        assert "ReceiveRequestAttemptId" not in script.calls[0].arguments
