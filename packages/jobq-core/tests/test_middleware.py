@@ -534,7 +534,7 @@ def test_a_second_cancellation_leaves_a_hook_that_hangs_and_its_call_next_then_r
     release, ended = threading.Event(), threading.Event()
 
     def hook(job: Job, call_next: Any) -> Any:
-        release.wait(5)
+        release.wait(10)
         try:
             call_next(job)
         except asyncio.CancelledError as error:
@@ -549,8 +549,8 @@ def test_a_second_cancellation_leaves_a_hook_that_hangs_and_its_call_next_then_r
         for _ in range(2):
             await asyncio.sleep(0.02)
             chain.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await chain
+        await asyncio.wait([chain], timeout=2)
+        assert chain.cancelled()
         release.set()
         await asyncio.to_thread(ended.wait, 5)
 

@@ -340,7 +340,7 @@ def test_propagation_that_had_to_be_dropped_is_a_warning_that_names_it() -> None
         (False, {"message_attributes": "kind=x"}, InvalidMessageError, "must be a mapping"),
         (False, {"correlation_fields": "r-1"}, InvalidMessageError, "must be a mapping"),
         (False, {"correlation_fields": {"a": {1}}}, InvalidMessageError, "a is a set"),
-        (False, {"max_attempts": 0}, InvalidMessageError, "at least 1, not 0"),
+        (False, {"max_attempts": 0}, InvalidMessageError, "not 0"),
         (False, {"max_attempts": True}, InvalidMessageError, "not True"),
         (False, {"delay_seconds": -1}, InvalidMessageError, "not -1"),
         (False, {"delay_seconds": "5"}, InvalidMessageError, "not '5'"),
@@ -516,6 +516,20 @@ def test_a_hook_that_raises_in_a_batch_keeps_everything_unsent_and_ends_the_othe
         ("failed", 1, "JobqError"),
     ]
     assert threading.active_count() <= threads + 1
+
+
+@both_colours
+def test_outer_hooks_of_the_same_job_see_what_an_inner_one_raises(trace: type[PlainTrace]) -> None:
+    class Strict(JobMiddleware):
+        async def produce(self, job: Job, call_next: Any) -> Any:
+            raise PermissionError("inner")
+
+    tray, outer = Tray(), trace()
+    with pytest.raises(PermissionError, match="inner"):
+        group(tray, outer, Strict()).enqueue_batch("default", [JobRequest("t", {"n": 0})])
+
+    assert tray.calls == []
+    assert outer.events[-1][:3] == ("failed", 0, "PermissionError")
 
 
 @both_colours

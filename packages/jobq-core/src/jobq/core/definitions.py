@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from math import isfinite
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, ConfigurationError
@@ -103,7 +103,7 @@ def _check_visibility(value: object) -> None:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -inf < value < inf
 
 
 def _refusal(name: str, value: object, allowed: str) -> ConfigurationError:

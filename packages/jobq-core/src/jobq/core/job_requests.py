@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from math import isfinite
+from math import inf
 from typing import Any
 
 from jobq.core.codec import encode_body
@@ -54,10 +54,10 @@ class JobRequest:
             _check_mapping("message_attributes", self.message_attributes)
             check_attributes(self.message_attributes)
         if self.max_attempts is not None and not (
-            type(self.max_attempts) is int and self.max_attempts >= 1
+            type(self.max_attempts) is int and 1 <= self.max_attempts < 2**31
         ):
             raise InvalidMessageError(
-                f"max_attempts must be a whole number, at least 1, not {self.max_attempts!r}"
+                f"max_attempts must be a whole number, 1 to 2**31 - 1, not {self.max_attempts!r}"
             )
         _check_id("message_group_id", self.message_group_id)
         _check_id("message_deduplication_id", self.message_deduplication_id)
@@ -112,11 +112,7 @@ def _check_id(name: str, value: object) -> None:
 
 
 def _check_delay(seconds: object, capabilities: Capabilities) -> None:
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, int | float)
-        or not (isfinite(seconds) and seconds >= 0)
-    ):
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < inf:
         raise InvalidMessageError(f"delay_seconds must be 0 or more seconds, not {seconds!r}")
     if seconds > 0 and not capabilities.delays:
         raise UnsupportedFeatureError(

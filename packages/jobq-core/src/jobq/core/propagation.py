@@ -73,7 +73,6 @@ def fit_attributes(
             f"{largest}: store the data elsewhere and send a reference"
         )
     dropped: list[str] = []
-    full = False
     for name, value in _propagation(job):
         if name in kept:
             continue
@@ -81,8 +80,7 @@ def fit_attributes(
             dropped.append(name)
             continue
         size += _attribute_size(name, value)
-        full = full or len(kept) == MOST_ATTRIBUTES or size > largest
-        if full:
+        if len(kept) == MOST_ATTRIBUTES or size > largest:
             dropped.append(name)
         else:
             kept[name] = value

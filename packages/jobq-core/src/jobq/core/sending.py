@@ -141,8 +141,7 @@ class Sender:
                 answer = call.fail(result.error)
             return PublishResult(self._message_id(answer, result.message_id))
         except BaseException as error:  # noqa: BLE001 - the other chains go on to their ends first
-            if error is not result.error:
-                raised.append(error)
+            raised.append(error)
             return result
 
     def _message_id(self, answer: object, sent: str | None) -> str:
