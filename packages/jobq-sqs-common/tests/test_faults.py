@@ -56,7 +56,7 @@ def test_a_missing_queue_is_one_error_however_it_is_spelled(code: str) -> None:
         ("AWS.SimpleQueueService.MessageNotInflight", ""),
         (
             "InvalidParameterValue",
-            "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired",
+            "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle expired",
         ),
         (
             "InvalidParameterValueException",
@@ -156,7 +156,7 @@ def test_an_unknown_code_goes_by_its_status(status: int, retryable: bool) -> Non
 )
 def test_an_entry_goes_by_its_code_and_then_by_whose_fault_it_is(
     entry: dict[str, Any],
-    retryable: bool,
+    retryable: bool,  # noqa: FBT001
     kind: type[BackendError],
 ) -> None:
     error = faults.error_of(faults.read_entry(entry), CALL)
@@ -180,7 +180,7 @@ def test_an_entry_goes_by_its_code_and_then_by_whose_fault_it_is(
 def test_an_sdk_s_own_exceptions_go_by_their_class_names(
     name: str,
     kind: type[Exception],
-    retryable: bool | None,
+    retryable: bool | None,  # noqa: FBT001
     denied: bool | None,  # noqa: FBT001
 ) -> None:
     subclass = type("Special", (type(name, (Exception,), {}),), {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,11 +51,9 @@ class Connection:
     def __init__(self, sdk: Sdk, client: Any, options: ClientOptions | None = None) -> None:
         self._sdk = sdk
         self._options = options or ClientOptions()
-        self._made: tuple[int, Any] | None = None
-        if client is None:
-            self._client = ClientSource(self._make_own)
-        else:
-            self._client = client if callable(client) else ClientSource(client)
+        self._own = ClientSource(self._make) if client is None else None
+        # Whoever hands in a callable decides how long a client lives: it is asked each time.
+        self._client = self._own or (client if callable(client) else ClientSource(client))
 
     def client(self) -> Any:
         """Raises `ConfigurationError` where it can't be made."""
@@ -89,13 +86,12 @@ class Connection:
 
     def close(self) -> None:
         """Close the client that this process made here, if it made one."""
-        if self._made and self._made[0] == os.getpid():
-            self._made[1].close()
+        if self._own is not None:
+            self._own.close()
 
-    def _make_own(self) -> Any:
+    def _make(self) -> Any:
         try:
-            client = self._sdk.make_client(self._options)
-        except ValueError as error:  # botocore, for an endpoint that is no URL
+            return self._sdk.make_client(self._options)
+        # ValueError is botocore's for an endpoint that is no URL.
+        except (*self._sdk.raised, ValueError) as error:
             raise faults.error_of(faults.read(error), _CONNECT) from error
-        self._made = (os.getpid(), client)
-        return client

@@ -108,8 +108,10 @@ def read(error: BaseException) -> Fault:
     if isinstance(response, Mapping):
         return _read_response(cast("Mapping[str, Any]", response))
     names = {cls.__name__ for cls in type(error).__mro__}
-    kind = next((kind for kind, known in _SDK_NAMES.items() if names & known), "setup")
-    return Fault(kind=kind, code=type(error).__name__, text=_short(str(error)))
+    kinds: list[Kind] = [kind for kind, known in _SDK_NAMES.items() if names & known]
+    return Fault(
+        kind=kinds[0] if kinds else "setup", code=type(error).__name__, text=_short(str(error))
+    )
 
 
 def _read_response(response: Mapping[str, Any]) -> Fault:
