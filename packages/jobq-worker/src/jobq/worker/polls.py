@@ -6,7 +6,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from jobq.core.logs import get_logger
 from jobq.core.middleware import Hook, call_sync
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from jobq.core import JobqError, Lease, Queue
     from jobq.worker.engine.commands import Receive
-    from jobq.worker.engine.events import Delivery, Event
+    from jobq.worker.engine.events import Delivery
+
+    Answer: TypeAlias = Received | ReceiveSkipped | ReceiveFailed
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class Polls:
         now = self.clock()
         return any(due + grace < now for due in list(self.due.values()))
 
-    def receive(self, command: Receive) -> Event:
+    def receive(self, command: Receive) -> Answer:
         source = self._sources[command.queue]
         attempt = Attempt(command, source, self)
         try:
@@ -77,7 +79,7 @@ class Polls:
             return self._answer(attempt, raised)
         return self._answer(attempt, None)
 
-    def _answer(self, attempt: Attempt, raised: BaseException | None) -> Event:
+    def _answer(self, attempt: Attempt, raised: BaseException | None) -> Answer:
         poll, queue = attempt.poll, attempt.queue
         if attempt.deliveries:
             if raised is not None:

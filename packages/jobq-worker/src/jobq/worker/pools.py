@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
-    Work: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
+    Work: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
 
 
 def spawn(function: Callable[[], None], *, name: str, context: Context) -> threading.Thread:
@@ -39,7 +39,7 @@ class Pool:
         self._idle = 0
         self._threads = 0
 
-    def submit(self, function: Callable[..., None], *arguments: Any) -> None:
+    def submit(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run `function(*arguments)` in a thread of this pool.
 
         Raises `RuntimeError` where the system gives no thread and none is there yet.

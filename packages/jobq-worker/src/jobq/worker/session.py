@@ -18,6 +18,7 @@ from jobq.worker.engine.commands import Accounts, Exit
 from jobq.worker.engine.config import EngineConfig
 from jobq.worker.engine.engine import Engine
 from jobq.worker.engine.events import StopRequested
+from jobq.worker.engine.polling import BURST_WAIT_SECONDS
 from jobq.worker.executors import Executors
 from jobq.worker.health import HealthFile
 from jobq.worker.loops import HandlersLoop
@@ -122,13 +123,18 @@ class Session:
         starting = Starting(
             self._options,
             warn=partial(self._reporting.say, "warning"),
-            pause=time.sleep,
+            pause=self._pause,
             random=random.random,
         )
         try:
             self._prepared.put(starting.prepare(self._subscriptions, self._handlers))
         except BaseException as error:  # noqa: BLE001 - the run ends with it
             self._prepared.put(error)
+
+    def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+        if self._stop.requested:
+            raise JobqError("stopped while the queues were not reached yet")
 
     def _turn(self, prepared: Prepared) -> Ending:
         options, stopping = self._options, threading.Event()
@@ -178,11 +184,13 @@ class Session:
 
     def _engine_config(self, prepared: Prepared) -> EngineConfig:
         options = self._options
+        # A shorter receive says nothing about a queue, and a burst would never end.
+        shortest = BURST_WAIT_SECONDS if self._burst else 0
         return EngineConfig(
             queues=prepared.configs,
             concurrency=options.concurrency,
             polling=options.polling,
-            idle_wait=options.idle_wait_seconds,
+            idle_wait=max(options.idle_wait_seconds, shortest),
             claim_ahead=options.claim_ahead,
             hold_limit=options.hold_limit,
             shutdown_timeout=options.shutdown_timeout,

@@ -1,0 +1,26 @@
+"""Log lines as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+from working import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, MutableMapping
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    written = Lines()
+
+    def keep(logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
+        written.append({**event, "level": method})
+        raise structlog.DropEvent
+
+    before = structlog.get_config()
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, keep])
+    yield written
+    structlog.configure(**before)

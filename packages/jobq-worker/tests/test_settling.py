@@ -1,0 +1,83 @@
+"""Deletes, hides and extensions: one answer for each lease, whatever happens."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from working import lease
+
+from jobq.core import BackendError, ExtendResult, Lease, LeaseLostError, Queue, SettleResult
+from jobq.worker.engine.commands import Ack, Extend, Nack
+from jobq.worker.settling import Settling
+
+NOW = 100.0
+GOOD, ALSO_GOOD, RAN_OUT = (
+    lease(message_id="good", expires_at=130),
+    lease(message_id="also good", expires_at=101),
+    lease(message_id="ran out", expires_at=99),
+)
+
+
+class Settled:
+    """A queue that notes what it was sent."""
+
+    def __init__(self, error: BaseException | None = None, *, short: bool = False) -> None:
+        self.sent: list[str] = []
+        self.error = error
+        self.short = short
+
+    def _note(self, leases: Sequence[Lease]) -> list[Lease]:
+        self.sent += [one.message_id for one in leases]
+        if self.error is not None:
+            raise self.error
+        return list(leases[1:] if self.short else leases)
+
+    def ack_batch(self, leases: Sequence[Lease]) -> list[SettleResult]:
+        return [SettleResult() for _ in self._note(leases)]
+
+    def nack_batch(self, leases: Sequence[Lease], delay: float = 0) -> list[SettleResult]:
+        return [SettleResult() for _ in self._note(leases)]
+
+    def extend_batch(self, leases: Sequence[Lease], visibility: float) -> list[ExtendResult]:
+        return [ExtendResult(one) for one in self._note(leases)]
+
+
+def errors_of(queue: Settled, kind: str, *leases: Lease) -> list[Any]:
+    settling = Settling({"jobs": cast("Queue", queue)}, clock=lambda: NOW)
+    if kind == "ack":
+        return list(settling.ack(Ack(1, "jobs", leases)).errors)
+    if kind == "nack":
+        return list(settling.nack(Nack(1, "jobs", leases, 0)).errors)
+    return [result.error for result in settling.extend(Extend(1, "jobs", leases, 30)).results]
+
+
+pytestmark = pytest.mark.parametrize("kind", ["ack", "nack", "extend"])
+
+
+def test_a_lease_that_ran_out_is_not_sent_and_the_others_keep_their_places(kind: str) -> None:
+    queue = Settled()
+    first, second, third = errors_of(queue, kind, GOOD, RAN_OUT, ALSO_GOOD)
+    assert queue.sent == ["good", "also good"]
+    assert (first, third) == (None, None)
+    assert isinstance(second, LeaseLostError)
+
+
+def test_no_call_is_made_for_nothing(kind: str) -> None:
+    queue = Settled(OSError("called"))
+    (error,) = errors_of(queue, kind, RAN_OUT)
+    assert isinstance(error, LeaseLostError)
+    assert queue.sent == []
+
+
+@pytest.mark.parametrize("raised", [OSError("broken"), SystemExit(1)])
+def test_what_a_call_raises_is_the_error_of_each(kind: str, raised: BaseException) -> None:
+    for error in errors_of(Settled(raised), kind, GOOD, ALSO_GOOD):
+        assert isinstance(error, BackendError)
+        assert error.retryable
+        assert error.__cause__ is raised
+
+
+def test_a_queue_that_answers_for_too_few_is_believed_in_nothing(kind: str) -> None:
+    errors = errors_of(Settled(short=True), kind, GOOD, ALSO_GOOD)
+    assert len(errors) == 2
+    assert all(isinstance(error, BackendError) for error in errors)

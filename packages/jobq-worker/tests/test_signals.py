@@ -1,0 +1,184 @@
+"""Real signals to real processes."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+PREAMBLE = """
+import asyncio, os, signal, sys, threading, time
+from jobq.core import QueueGroup
+from jobq.core.memory import MemoryQueue
+from jobq.worker import Worker, run_worker
+jobs = MemoryQueue("jobs")
+queues = QueueGroup({"jobs": {"queue": jobs}})
+queues.enqueue("jobs", "a")
+def worker(handler, **options):
+    return Worker(queues, {"a": handler}, idle_wait_seconds=1, shutdown_timeout=20, **options)
+def say(what):
+    print(what, flush=True)
+def handler(payload):
+    say("began")
+    time.sleep(1)
+    say("ended")
+"""
+
+
+class Process:
+    def __init__(self, code: str) -> None:
+        self.popen = subprocess.Popen(
+            [sys.executable, "-c", PREAMBLE + textwrap.dedent(code)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.output: list[str] = []
+
+    def read_until(self, word: str) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            self.output.append(line)
+            if line.strip() == word:
+                return
+        raise AssertionError(f"no {word!r} in {self.output}")
+
+    def end(self) -> int:
+        rest, _ = self.popen.communicate(timeout=30)
+        self.output.append(rest)
+        return self.popen.returncode
+
+    @property
+    def text(self) -> str:
+        return "".join(self.output)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_what_runs_end_and_the_process_exits_0(number: signal.Signals) -> None:
+    process = Process("""
+        worker(handler).run()
+        say(f"left {jobs.stats().in_flight}, again {signal.getsignal(signal.SIGTERM)!r}")
+    """)
+    process.read_until("began")
+    process.popen.send_signal(number)
+    assert process.end() == 0, process.text
+    assert "ended" in process.text
+    assert f"left 0, again {signal.SIG_DFL!r}" in process.text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_the_process_at_once(number: signal.Signals) -> None:
+    process = Process("""
+        def stuck(payload):
+            say("began")
+            time.sleep(60)
+        worker(stuck).run()
+    """)
+    process.read_until("began")
+    process.popen.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert process.popen.poll() is None
+    began = time.monotonic()
+    process.popen.send_signal(number)
+    assert process.end() == 128 + number
+    assert time.monotonic() - began < 2
+
+
+def test_an_idle_worker_ends_within_the_poll_it_is_in() -> None:
+    process = Process("""
+        def first(payload): say("began")
+        run_worker(queues, {"a": first}, idle_wait_seconds=1)
+    """)
+    process.read_until("began")
+    time.sleep(0.3)
+    began = time.monotonic()
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.end() == 0, process.text
+    assert time.monotonic() - began < 3
+
+
+def test_a_signal_counts_while_the_queues_are_not_reached_yet() -> None:
+    process = Process("""
+        class Hanging(MemoryQueue):
+            def describe(self):
+                say("asked")
+                time.sleep(60)
+        Worker(QueueGroup({"jobs": {"queue": Hanging("jobs")}}), {"a": handler}).run()
+    """)
+    process.read_until("asked")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.end() == 0, process.text
+
+
+def test_handlers_of_the_application_are_restored() -> None:
+    process = Process("""
+        signal.signal(signal.SIGTERM, mine := lambda *_: say("mine"))
+        worker(handler).run(burst=True)
+        assert signal.getsignal(signal.SIGTERM) is mine
+        assert signal.set_wakeup_fd(-1) == -1
+        os.kill(os.getpid(), signal.SIGTERM)
+        say("done")
+    """)
+    assert process.end() == 0, process.text
+    assert "mine" in process.text
+
+
+def test_outside_the_main_thread_it_works_without_signals() -> None:
+    process = Process("""
+        ran = threading.Thread(target=lambda: worker(handler).run(burst=True))
+        ran.start(); ran.join()
+        say(f"left {jobs.stats().in_flight}")
+    """)
+    assert process.end() == 0, process.text
+    assert "left 0" in process.text
+
+
+def test_ctrl_c_stops_a_worker_in_an_asyncio_program() -> None:
+    process = Process("""
+        async def handler(payload):
+            say("began")
+            await asyncio.sleep(0.5)
+            say("ended")
+        try:
+            asyncio.run(worker(handler).run_async())
+        except KeyboardInterrupt:
+            say(f"interrupted, left {jobs.stats().in_flight}")
+    """)
+    process.read_until("began")
+    process.popen.send_signal(signal.SIGINT)
+    assert process.end() == 0, process.text
+    assert "ended" in process.text
+    assert "interrupted, left 0" in process.text
+
+
+def test_a_worker_stopped_past_its_timeout_exits_1_and_no_thread_holds_it_up() -> None:
+    process = Process("""
+        def stuck(payload):
+            say("began")
+            time.sleep(60)
+        Worker(queues, {"a": stuck}, idle_wait_seconds=1, shutdown_timeout=1.5).run()
+    """)
+    process.read_until("began")
+    began = time.monotonic()
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.end() == 1, process.text
+    assert time.monotonic() - began < 8
+    assert "still_running" in process.text
+
+
+def test_a_handler_that_calls_sys_exit_ends_its_job_and_not_the_worker() -> None:
+    process = Process("""
+        queues.enqueue("jobs", "a")
+        count = []
+        def exits(payload):
+            count.append(1)
+            if len(count) == 2:
+                say("both")
+            sys.exit(5)
+        worker(exits).run()
+    """)
+    process.read_until("both")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.end() == 0, process.text
