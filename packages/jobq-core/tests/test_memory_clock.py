@@ -36,6 +36,31 @@ def test_a_poll_waits_for_the_clock_and_not_for_real_time() -> None:
     assert clock.waiting == 0
 
 
+def test_a_wait_between_two_seconds_is_rounded_up() -> None:
+    clock = ManualClock()
+    queue = MemoryQueue(clock=clock)
+    with ThreadPoolExecutor() as pool:
+        poll = pool.submit(queue.claim, wait=0.1)
+        assert clock.until_waiting()
+        clock.advance(0.9)
+        assert not poll.done()
+        clock.advance(0.1)
+        assert poll.result(2) is None
+
+
+def test_a_large_claim_waits_for_its_first_messages_alone() -> None:
+    clock = ManualClock()
+    queue = MemoryQueue(clock=clock)
+    for number in range(10):
+        queue.publish(Message(str(number)))
+    with ThreadPoolExecutor() as pool:
+        claim = pool.submit(queue.claim_batch, 25, wait=20)
+        waited = clock.until_waiting(timeout=0.1)
+        clock.advance(20)
+        assert len(claim.result(2)) == 10
+    assert not waited
+
+
 def test_one_advance_wakes_the_polls_of_all_queues() -> None:
     clock = ManualClock()
     queues = [MemoryQueue(clock=clock) for _ in range(3)]

@@ -66,6 +66,17 @@ def test_a_standard_message_can_be_deleted_after_its_lease_ran_out() -> None:
     assert queue.claim() is None
 
 
+def test_the_12_hours_are_counted_from_the_latest_receive() -> None:
+    clock = ManualClock()
+    queue = MemoryQueue(clock=clock)
+    queue.publish(Message("again"))
+    assert queue.claim(visibility=3600)
+    clock.advance(3600)
+    lease = queue.claim(visibility=3600)
+    assert lease
+    assert queue.extend(lease, 43_200).expires_at == clock.now() + 43_200
+
+
 def test_a_lost_lease_carries_sqs_s_word_for_it() -> None:
     clock = ManualClock()
     queue = MemoryQueue(clock=clock)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from jobq.core.errors import LeaseLostError
 from jobq.core.message import SettleResult
 from jobq.core.testing.conformance.bench import Bench
 from jobq.core.testing.conformance.chapter import Chapter
@@ -37,6 +40,16 @@ class Settling(Chapter):
         leases = bench.receive(queue, 3)
         queue.ack(leases[1])
         assert queue.ack_batch(leases) == [SettleResult()] * 3
+
+    def test_a_batch_is_acknowledged_position_by_position(self, bench: Bench) -> None:
+        queue = bench.make_queue()
+        bench.send(queue, 12)
+        leases = bench.receive(queue, 12)
+        leases[10] = replace(leases[10], receipt="no receipt of any queue")
+        results = queue.ack_batch(leases)
+        assert [n for n, result in enumerate(results) if result.error] == [10]
+        assert isinstance(results[10].error, LeaseLostError)
+        bench.settles_at(1, lambda: queue.stats().in_flight)
 
     def test_an_empty_batch_settles_nothing(self, bench: Bench) -> None:
         queue = bench.make_queue()
