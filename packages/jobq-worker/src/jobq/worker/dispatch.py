@@ -92,7 +92,7 @@ class Dispatcher:
         self._unix_time = unix_time
         self._stopping = stopping
         self._bind = bind_contextvars
-        self._log = get_logger("jobq.job")
+        self._log = get_logger("jobq.job").bind()
         self.context = context
 
     def examine(self, queue: str, lease: Lease) -> Delivery:

@@ -42,7 +42,7 @@ class Reporting:
 
         self._bind = bind_contextvars
         self._context = context
-        self._jobs = get_logger("jobq.job")
+        self._jobs = get_logger("jobq.job").bind()
         self._worker = get_logger("jobq.worker")
         self._lines: SimpleQueue[Sequence[Line] | threading.Event] = SimpleQueue()
         spawn(self._write_all, name="jobq-log", context=context)
