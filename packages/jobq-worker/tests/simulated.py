@@ -37,6 +37,7 @@ from jobq.worker.engine.events import (
     Raised,
     Received,
     ReceiveFailed,
+    ReceiveSkipped,
     Refused,
     Settled,
     StopRequested,
@@ -118,6 +119,7 @@ class World:
         self.requests: list[Request] = []
         self.starts: list[Start] = []
         self.deleted: list[str] = []
+        self.done: set[str] = set()
         self.conduct: dict[str, list[Conduct]] = {}
         self.usual: Conduct = Conduct()
         self.faults: dict[str, Fault] = defaultdict(Fault)
@@ -218,6 +220,9 @@ class World:
         stats = self.stores[queue].stats(now=self.now)
         return stats.waiting + stats.in_flight + stats.delayed
 
+    def bodies(self, queue: str) -> set[str]:
+        return {entry.body for entry in self.stores[queue].entries().values()}
+
     def count(self, kind: str, queue: str | None = None) -> int:
         return sum(
             1 for r in self.requests if r.kind == kind and (queue is None or r.queue == queue)
@@ -266,7 +271,7 @@ class SimulatedWorker:
 
     def stall(self, seconds: float) -> None:
         """The process stands still; what reaches it meanwhile is read afterwards."""
-        self.stalled_until = self.world.now + seconds
+        self.stalled_until = max(self.stalled_until, self.world.now + seconds)
 
     def kill(self) -> None:
         self.dead = True
@@ -346,6 +351,9 @@ class SimulatedWorker:
         if not serve():
             world.wait_for_messages(command.queue, serve)
             world.after(command.wait, lambda: world.changed(command.queue))
+
+    def _skip(self, command: Receive) -> None:
+        self.tell(ReceiveSkipped(command.poll))
 
     def _reply(self, command: Receive, leases: list[Lease], sent_at: float) -> None:
         def arrive() -> None:

@@ -19,7 +19,7 @@ from jobq.core.memory.limits import check_message
 from jobq.core.message import QueueStats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from jobq.core.message import Lease, Message
 
@@ -144,6 +144,10 @@ class Store:
         lane = self._lanes.setdefault(key, Lane(key))
         lane.add(entry)
         self._offer(lane)
+
+    def entries(self) -> Mapping[str, Entry]:
+        """All messages by id, to look at."""
+        return self._entries
 
     def next_due(self) -> float | None:
         """When the next hidden message becomes visible by itself, or None."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # The engine is to be called at least once a second; a longer silence means the process stood still.
 PULSE_SECONDS = 1.0
-STALL_SECONDS = 2.0
+STALL_SECONDS = 1.25
 
 
 class Engine:
@@ -77,9 +77,8 @@ class Engine:
                 wake = min(wake, settling.flushes_at(state, queue))
             if queue.shut:
                 wake = min(wake, lanes.reopens_at(queue))
-            if queue.poll_at > state.now:
-                wake = min(wake, queue.poll_at)
-            wake = min(wake, polling.lapses_at(queue))
+            if not state.stopping:
+                wake = min(wake, polling.changes_at(state, queue))
         return wake
 
     def _take(self, event: Event) -> None:

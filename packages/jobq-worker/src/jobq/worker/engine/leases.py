@@ -20,6 +20,8 @@ EXTEND_AT = 1 / 3
 COMPANY = 1 / 6
 # The service counts the 12 hours from a moment before the reply arrived.
 LIMIT_MARGIN_SECONDS = 1
+# Nothing starts on less than this, or on a tenth of a shorter visibility timeout.
+START_MARGIN_SECONDS = 1.0
 
 
 def date(state: State, held: Held, lease: Lease, *, received_at: float | None = None) -> None:
@@ -35,6 +37,12 @@ def date(state: State, held: Held, lease: Lease, *, received_at: float | None = 
         held.extend_at -= lateness
         held.limit_at = received_at + held.queue.config.longest_visibility
     state.due(held, held.extend_at)
+
+
+def may_run_out(state: State, held: Held) -> bool:
+    """The lease has so little left that the way of its reply may have used it up."""
+    margin = min(START_MARGIN_SECONDS, held.queue.config.visibility / 10)
+    return state.now >= held.visible_at - margin
 
 
 def check(state: State, queue: QueueState) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ SKIPPED_SECONDS = 1.0
 # In a burst, a receive this long that brings nothing tells that a queue is empty.
 BURST_WAIT_SECONDS = 2.0
 FAILURES_THAT_END = 10
+ROUNDING = 1e-9
 
 
 def plan(state: State) -> None:
@@ -93,44 +95,77 @@ def _ask_busy(state: State, queue: QueueState, busy: list[QueueState]) -> None:
 
 def _room(state: State, queue: QueueState, busy: list[QueueState]) -> int:
     """Free slots nobody else has a claim on, plus what starts soon, less what is on its way."""
-    before = state.queues.index(queue)
-    taken = 0
-    for index, other in enumerate(state.queues):
-        if other is not queue and (state.config.polling == "weighted" or index < before):
-            taken += other.startable + other.reserved
     own = queue.startable + queue.reserved
     free = state.config.concurrency - state.running
     if queue.config.cap is not None:
         free = min(free, queue.config.cap - queue.running)
-    return max(0, free - taken) + _ahead(state, queue, busy) - own
+    return max(0, free - _taken(state, queue, own)) + _ahead(state, queue, busy) - own
+
+
+def _taken(state: State, queue: QueueState, own: int) -> int:
+    """How many messages of others, in hand or asked for, start before this queue's next."""
+    if state.config.polling == "strict":
+        earlier = itertools.takewhile(lambda one: one is not queue, state.queues)
+        return sum(_claims(one) for one in earlier)
+    turn = starting.turn(queue, state, own)
+    return sum(
+        min(_claims(one), _starts_by(state, one, turn)) for one in state.queues if one is not queue
+    )
+
+
+def _claims(queue: QueueState) -> int:
+    """How many free slots a queue's messages could take, in hand or asked for."""
+    claims = queue.startable + queue.reserved
+    return claims if queue.config.cap is None else min(claims, queue.config.cap - queue.running)
+
+
+def _starts_by(state: State, queue: QueueState, turn: float) -> int:
+    """How many messages a queue that never runs dry starts until a turn comes; it wins a tie."""
+    ahead = (turn - starting.turn(queue, state)) * queue.config.weight
+    return max(0, math.floor(ahead + ROUNDING) + 1)
 
 
 def _ahead(state: State, queue: QueueState, busy: list[QueueState]) -> int:
-    """How many more of its messages start within `claim_ahead`, going by its slowest job."""
-    if queue.one_by_one or not queue.known or not state.config.claim_ahead:
-        return 0
-    if state.config.polling == "strict" and busy[0] is not queue:
-        return 0
-    slots = _turning_slots(state)
-    if queue.config.cap is not None:
-        slots = min(slots, queue.config.cap)
-    rivals = busy if state.config.polling == "weighted" else [queue]
-    cycle = sum(one.config.weight * _slowness(state, one) for one in rivals)
-    starts = state.config.claim_ahead * slots * queue.config.weight / max(cycle, 1e-4)
-    return math.floor(starts)
+    """How many of its messages are among the next that start within `claim_ahead`."""
+    starts = _starts_soon(state, busy)
+    if state.config.polling == "strict":
+        rivals: list[QueueState] = []
+        starts = starts if busy[0] is queue else 0
+    else:
+        rivals = [one for one in busy if one is not queue]
+    most = claim(queue) * _most_polls(state, queue)
+    if queue.one_by_one or not queue.known:
+        # Nobody knows how long its jobs take: it only keeps its turn among others.
+        most = 1 if rivals else 0
+    elif queue.config.cap is not None:
+        most = min(most, math.floor(queue.config.cap * state.config.claim_ahead / queue.slowest))
+    own = 0
+    while own < most:
+        turn = starting.turn(queue, state, own)
+        if own + sum(_starts_by(state, one, turn) for one in rivals) >= starts:
+            break
+        own += 1
+    return own
 
 
-def _slowness(state: State, queue: QueueState) -> float:
-    return queue.slowest if queue.known else state.config.claim_ahead
+def _starts_soon(state: State, busy: list[QueueState]) -> int:
+    """How many jobs start within `claim_ahead`, going by the slowest of each queue."""
+    ahead = state.config.claim_ahead
+    known = [one for one in busy if one.known]
+    if not known or not ahead:
+        return 0
+    weight = sum(one.config.weight for one in busy)
+    cycle = sum(one.config.weight * (one.slowest if one.known else ahead) for one in busy)
+    return math.floor(_turning_slots(state) * ahead * weight / max(cycle, ROUNDING))
 
 
 def _turning_slots(state: State) -> int:
-    """Slots that are free or soon will be: not those of jobs that have run for `claim_ahead`."""
-    soon = state.now - state.config.claim_ahead
+    """Slots that are free or soon will be: those of jobs known to be quick, and quick so far."""
+    ahead = state.config.claim_ahead
     turning = state.config.concurrency - state.running
     for run in state.runs.values():
-        quick = not run.queue.known or run.queue.slowest <= state.config.claim_ahead
-        if run.started_at > soon and quick:
+        quick = run.queue.known and run.queue.slowest <= ahead
+        if quick and state.now - run.started_at < ahead:
             turning += 1
     return turning
 
@@ -155,11 +190,13 @@ def _lapse(state: State, queue: QueueState) -> None:
     queue.window = 1
 
 
-def lapses_at(queue: QueueState) -> float:
-    """When a busy queue's polls stop holding room."""
-    if not queue.had_work or not queue.polls:
-        return math.inf
-    return max(poll.started_at for poll in queue.polls.values()) + RESERVATION_SECONDS
+def changes_at(state: State, queue: QueueState) -> float:
+    """When, by time alone, a queue may be asked again or its polls stop holding room."""
+    at = queue.poll_at if queue.poll_at > state.now else math.inf
+    if queue.had_work and queue.polls:
+        newest = max(poll.started_at for poll in queue.polls.values())
+        at = min(at, newest + RESERVATION_SECONDS)
+    return at
 
 
 def answered(state: State, poll: Poll, count: int) -> None:

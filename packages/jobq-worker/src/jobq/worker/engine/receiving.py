@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobq.worker.engine import lanes, leases, polling, stopping
-from jobq.worker.engine.state import Held
+from jobq.worker.engine import lanes, leases, polling, settling, stopping
+from jobq.worker.engine.state import Held, Phase
 
 if TYPE_CHECKING:
     from jobq.worker.engine.events import Delivery
@@ -28,7 +28,10 @@ def _take_in(state: State, poll: Poll, delivery: Delivery) -> None:
     queue, lease = poll.queue, delivery.lease
     received_at = _received_at(state, poll, lease.expires_at - queue.config.visibility)
     known = _in_hand(queue, lease.message_id)
-    if known is not None and not known.lost:
+    if known is not None and _is_going_back(known):
+        # That it came again is the proof: whatever was sent to hide it has had its effect.
+        settling.hidden(state, known)
+    elif known is not None and not known.lost:
         state.count("taken_over")
         leases.date(state, known, lease, received_at=received_at)
         return
@@ -55,6 +58,11 @@ def _in_hand(queue: QueueState, message_id: str) -> Held | None:
         waiting = queue.held.get(known.successor.key)
         return waiting or known
     return known
+
+
+def _is_going_back(held: Held) -> bool:
+    hiding = held.phase is Phase.SETTLING and held.settlement.delay is not None
+    return hiding or held.phase is Phase.RETREATING
 
 
 def _received_at(state: State, poll: Poll, dated: float) -> float:

@@ -166,17 +166,23 @@ def _requeue(state: State, call: Call, held: Held, *, at: float) -> None:
 
 
 def _done(state: State, call: Call, held: Held) -> None:
-    settlement = held.settlement
     call.queue.settle_failures = 0
-    state.end(held, settlement.outcome)
-    if settlement.delay is None:
-        _reopen(state, call.queue)
-        lanes.leave_lane(state, held, deleted=True)
+    if held.settlement.delay is not None:
+        hidden(state, held, back_at=state.now + held.settlement.delay)
         return
-    back_at = state.now + settlement.delay
-    if settlement.outcome == "released":
+    state.end(held, held.settlement.outcome)
+    _reopen(state, call.queue)
+    lanes.leave_lane(state, held, deleted=True)
+
+
+def hidden(state: State, held: Held, *, back_at: float | None = None) -> None:
+    """The message was given back, or hidden for a retry until `back_at`."""
+    if held in held.queue.to_hide:
+        held.queue.to_hide.remove(held)
+    if held.settlement.outcome == "released":
         state.count("given_back")
         back_at = None
+    state.end(held, held.settlement.outcome)
     lanes.leave_lane(state, held, deleted=False, back_at=back_at)
 
 

@@ -21,7 +21,7 @@ def start_jobs(state: State) -> None:
         held = _next(state)
         if held is None:
             return
-        if state.now >= held.visible_at:
+        if leases.may_run_out(state, held):
             leases.expire(state, held)
         else:
             _start(state, held)
