@@ -93,10 +93,13 @@ class SqsQueue:
         """
         if isinstance(dead_letter_queue, SqsQueue):
             dead_letter_queue = dead_letter_queue.arn()
+        fifo = cls._capabilities.ordered
+        full_name = addresses.full_name(name, fifo=fifo)
+        addresses.check_kind(full_name, fifo=fifo)
         flow = creating.create(
-            addresses.full_name(name, fifo=cls._capabilities.ordered),
+            full_name,
             wanted=creating.Wanted(
-                fifo=cls._capabilities.ordered,
+                fifo=fifo,
                 visibility_timeout=visibility_timeout,
                 dead_letter_queue=dead_letter_queue,
                 max_receive_count=max_receive_count,
