@@ -14,7 +14,6 @@ import pytest
 from jobq.core import ConfigurationError, Message, QueueDefinition, QueueNotFoundError
 from jobq.core.interfaces import ClientMaker, Connected
 from jobq.sqs.standard import SqsStandardQueue, backend
-from jobq.sqs.standard.queue import SDK
 
 UNREACHABLE = "http://127.0.0.1:9"
 
@@ -167,6 +166,10 @@ def test_after_a_fork_a_queue_makes_its_client_anew(client: Any, server: str, na
     assert queue.stats().waiting == 3
 
 
-def test_the_sdk_is_boto3_on_a_session_of_its_own(client: Any) -> None:
-    assert client.meta.service_model.service_name == "sqs"
-    assert SDK.raised
+def test_a_group_s_client_that_cannot_be_made_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    with pytest.raises(ConfigurationError, match="region_name= or set AWS_REGION") as raised:
+        backend.make_client()
+    assert raised.value.__cause__ is not None

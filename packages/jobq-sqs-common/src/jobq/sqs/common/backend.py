@@ -47,4 +47,4 @@ class SqsBackend(Generic[Q]):
 
     def make_client(self, settings: Any = None) -> Any:
         """A client of one attempt a request, with a pool for 256 calls at once."""
-        return self._sdk.make_client(ClientOptions.of(settings))
+        return self._sdk.client(ClientOptions.of(settings))

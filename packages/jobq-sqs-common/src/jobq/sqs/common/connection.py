@@ -22,6 +22,14 @@ class Sdk:
     make_client: Callable[[ClientOptions], Any]
     raised: tuple[type[Exception], ...]
 
+    def client(self, options: ClientOptions) -> Any:
+        """A client, or `ConfigurationError` where none can be made with these options."""
+        try:
+            return self.make_client(options)
+        # ValueError is botocore's for an endpoint that is no URL.
+        except (*self.raised, ValueError) as error:
+            raise faults.error_of(faults.read(error), _CONNECT) from error
+
 
 def connect(
     sdk: Sdk, client: Any, *, endpoint_url: str | None = None, region_name: str | None = None
@@ -90,8 +98,4 @@ class Connection:
             self._own.close()
 
     def _make(self) -> Any:
-        try:
-            return self._sdk.make_client(self._options)
-        # ValueError is botocore's for an endpoint that is no URL.
-        except (*self._sdk.raised, ValueError) as error:
-            raise faults.error_of(faults.read(error), _CONNECT) from error
+        return self._sdk.client(self._options)
