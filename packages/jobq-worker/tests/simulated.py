@@ -151,12 +151,19 @@ class World:
                 Message(
                     body=body,
                     group_id=group,
-                    deduplication_id=f"d{next(self._numbers)}" if group else None,
+                    deduplication_id=f"d{next(self._numbers)}" if queue.endswith(".fifo") else None,
                     delay_seconds=delay,
                 ),
                 now=self.now,
                 unix_time=self.now,
             )
+        self.changed(queue)
+
+    def show_again(self, queue: str, body: str) -> None:
+        """Deliver a message that is in flight a second time, as standard queues may."""
+        store = self.stores[queue]
+        entry = next(one for one in store.entries().values() if one.body == body)
+        store.change_visibility(entry.receipt, 0, now=self.now)
         self.changed(queue)
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
@@ -215,6 +222,19 @@ class World:
         return planned.pop(0) if len(planned) > 1 else planned[0]
 
     # --- what was seen -----------------------------------------------------------------------
+
+    def deliver(self, queue: str, count: int) -> None:
+        """Send several messages at once, so that one receive brings them all."""
+        waiting, self._waiting[queue] = self._waiting[queue], []
+        for n in range(count):
+            self.send(queue, f"late{n}", group="g" if queue.endswith(".fifo") else None)
+        self._waiting[queue] = waiting
+        self.changed(queue)
+
+    def done_now(self, worker: SimulatedWorker) -> list[str]:
+        """The messages of one worker whose runs have ended."""
+        running = {run.lease.body for run, _ in worker.running.values()}
+        return [start.body for start in self.starts if start.body not in running]
 
     def left(self, queue: str) -> int:
         stats = self.stores[queue].stats(now=self.now)
@@ -275,6 +295,9 @@ class SimulatedWorker:
 
     def kill(self) -> None:
         self.dead = True
+
+    def in_hand(self) -> int:
+        return sum(len(queue.held) for queue in self.engine.state.queues)
 
     def outcomes(self) -> list[tuple[str, str]]:
         return [(ended.lease.body, ended.outcome) for ended in self.ended]

@@ -50,11 +50,11 @@ class Engine:
     """
 
     def __init__(self, config: EngineConfig, *, now: float, random: Callable[[], float]) -> None:
-        self._state = State(config, now, random)
+        self.state = State(config, now, random)
 
     def handle(self, events: Sequence[Event], now: float) -> list[Command]:
         """Take in what happened up to `now`; returns what to do, in order."""
-        state = self._state
+        state = self.state
         if state.ended:
             return []
         if now - state.awake_at > STALL_SECONDS:
@@ -68,7 +68,7 @@ class Engine:
 
     def wake_at(self) -> float:
         """When to call `handle` again if nothing happens, on the same clock; inf: never."""
-        state = self._state
+        state = self.state
         wake = stopping.wakes_at(state)
         for queue in state.queues:
             if queue.held:
@@ -82,7 +82,7 @@ class Engine:
         return wake
 
     def _take(self, event: Event) -> None:
-        state = self._state
+        state = self.state
         match event:
             case Finished(key=key):
                 outcomes.finished(state, state.runs.pop(key), event)
@@ -102,12 +102,12 @@ class Engine:
                 pass
 
     def _poll(self, number: int) -> Poll:
-        poll = self._state.polls.pop(number)
+        poll = self.state.polls.pop(number)
         del poll.queue.polls[number]
         return poll
 
     def _decide(self) -> None:
-        state = self._state
+        state = self.state
         for queue in state.queues:
             if queue.shut:
                 lanes.reopen(state, queue)

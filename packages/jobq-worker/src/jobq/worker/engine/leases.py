@@ -120,7 +120,7 @@ def extended(state: State, call: Call, results: tuple[ExtendResult, ...]) -> Non
     """Read the answer to an extension, lease by lease."""
     for (held, sent), result in zip(call.items, results, strict=True):
         held.extending = False
-        if held.phase is Phase.GONE or held.lost or held.lease is not sent:
+        if held.phase is Phase.GONE or held.lost or held.lease.receipt != sent.receipt:
             state.due(held, held.extend_at)
         elif result.lease is not None:
             date(state, held, result.lease)

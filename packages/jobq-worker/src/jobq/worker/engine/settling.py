@@ -132,7 +132,7 @@ def settled(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> N
         held.in_call = False
         if held.phase is Phase.GONE:
             continue
-        if held.lease is not sent:
+        if held.lease.receipt != sent.receipt:
             # Received anew while the call was out: the older receipt may not count any more.
             _requeue(state, call, held, at=state.now)
         elif error is None:

@@ -1,0 +1,238 @@
+"""Heartbeats and lost leases in the engine: statements 2, 13 to 16."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobq.core import BackendError, LeaseLostError
+from simulated import DENIED, THROTTLED, Conduct, Request, SimulatedWorker, World, raises
+
+config_of = SimulatedWorker.config_of
+
+
+def one_job(*conduct: Conduct, queue: str = "jobs") -> World:
+    world = World()
+    world.queue(queue)
+    world.send(queue, "job", group="g" if queue.endswith("fifo") else None)
+    world.conduct["job"] = list(conduct)
+    return world
+
+
+def extensions(world: World) -> list[Request]:
+    return [request for request in world.requests if request.kind == "extend"]
+
+
+@pytest.mark.parametrize("queue", ["jobs", "jobs.fifo"])
+def test_l8_a_job_of_many_visibility_timeouts_runs_once(queue: str) -> None:
+    world = one_job(Conduct(300), queue=queue)
+    world.worker(queues=[config_of(queue, visibility=10)])
+    world.run(320)
+    assert world.started() == ["job"]
+    assert world.left(queue) == 0
+
+
+def test_l7_waiting_messages_are_extended_together_and_received_once() -> None:
+    world = World()
+    world.queue("jobs")
+    world.send("jobs", *[f"j{n}" for n in range(10)])
+    world.usual = Conduct(3)
+    world.worker(
+        queues=[config_of("jobs", visibility=10, claim_size=10)],
+        concurrency=1,
+        claim_ahead=60,
+        hold_limit=600,
+    )
+    world.run(40)
+    assert len(world.started()) == len(set(world.started())) == 10
+    assert len(extensions(world)) <= 30 / (10 / 3)
+
+
+def test_l9_a_throttled_extension_is_tried_again_while_there_is_time() -> None:
+    world = one_job(Conduct(30))
+    world.faults["extend"].errors.extend([THROTTLED, THROTTLED])
+    world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(40)
+    assert world.started() == ["job"]
+    assert world.left("jobs") == 0
+
+
+@pytest.mark.parametrize("error", [THROTTLED, DENIED, BackendError("odd")])
+def test_an_extension_that_never_succeeds_loses_the_lease_and_leaves_the_message(
+    error: BackendError,
+) -> None:
+    world = one_job(Conduct(25), Conduct(50))
+    world.faults["extend"].errors.extend([error] * 100)
+    worker = world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(24)
+    assert [notice.event for notice in worker.notices].count("lease_lost") == 1
+    world.run(3)
+    assert worker.outcomes()[0] == ("job", "heartbeat_failed")
+    assert "job" not in world.deleted
+
+
+def test_a_refused_receipt_loses_the_lease_at_once() -> None:
+    world = one_job(Conduct(25, cancellable=True), Conduct(1))
+    world.faults["extend"].errors.append(LeaseLostError("not in flight"))
+    worker = world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(4)
+    assert worker.outcomes() == [("job", "heartbeat_failed")]
+
+
+def test_l10_a_two_hour_job_takes_at_most_six_extensions() -> None:
+    world = one_job(Conduct(7200))
+    queues = [config_of("jobs", visibility=3600, max_runtime=10_800)]
+    world.worker(queues=queues)
+    world.run(7300)
+    assert len(extensions(world)) <= 6
+    assert world.left("jobs") == 0
+
+
+def test_l6_at_twelve_hours_no_more_is_asked_than_is_left_and_nothing_is_deleted() -> None:
+    world = one_job(Conduct(43_300), Conduct(1))
+    queues = [config_of("jobs", visibility=1200, max_runtime=100_000)]
+    worker = world.worker(queues=queues)
+    world.run(43_199)
+    asked = [command for command in extensions(world) if command.at > 1000 + 43_200 - 1200]
+    assert asked
+    assert not [ended for ended in worker.ended if ended.outcome == "heartbeat_failed"]
+    world.run(200)
+    assert worker.outcomes()[0] == ("job", "heartbeat_failed")
+    assert "job" not in world.done
+
+
+@pytest.mark.parametrize("cancellable", [True, False])
+def test_a_job_past_its_longest_runtime_is_given_up_even_if_it_then_succeeds(
+    cancellable: bool,
+) -> None:
+    world = one_job(Conduct(100, cancellable=cancellable), Conduct(1))
+    worker = world.worker(queues=[config_of("jobs", visibility=9, max_runtime=60)])
+    world.run(61)
+    assert len(worker.running) == (0 if cancellable else 1)
+    world.run(45)
+    assert worker.outcomes()[0] == ("job", "heartbeat_failed")
+    last = max(request.at for request in extensions(world))
+    assert last < 1000 + 61
+
+
+def test_what_waits_behind_slots_held_by_lost_jobs_is_given_back() -> None:
+    world = World()
+    world.queue("jobs")
+    world.send("jobs", "stuck", "waits", "waits too")
+    world.conduct["stuck"] = [Conduct(3000)]
+    queues = [config_of("jobs", visibility=9, max_runtime=60, claim_size=10)]
+    worker = world.worker(queues=queues, hold_limit=600)
+    world.run(62)
+    assert ("waits", "released") in worker.outcomes()
+    assert ("waits too", "released") in worker.outcomes()
+
+
+def test_a_message_redelivered_while_its_lost_run_goes_on_starts_after_it() -> None:
+    world = one_job(Conduct(40), Conduct(1))
+    world.faults["extend"].errors.extend([THROTTLED] * 100)
+    worker = world.worker(queues=[config_of("jobs", visibility=9)], concurrency=4)
+    world.run(30)
+    world.faults["extend"].errors.clear()
+    assert len(worker.running) == 1
+    world.run(60)
+    first, second = world.starts
+    assert second.at >= first.at + 40
+    assert world.left("jobs") == 0
+
+
+@pytest.mark.parametrize("seconds", [3, 12])
+def test_a_second_delivery_of_what_runs_is_taken_over_not_started(seconds: float) -> None:
+    world = one_job(Conduct(seconds))
+    worker = world.worker(queues=[config_of("jobs", visibility=30)], concurrency=4)
+    world.run(1)
+    world.show_again("jobs", "job")
+    world.run(30)
+    assert world.started() == ["job"]
+    assert world.left("jobs") == 0
+    worker.stop()
+    world.run(30)
+    assert worker.exit is not None
+    assert worker.exit.accounts.taken_over == 1
+
+
+def test_l2_a_message_received_twice_and_done_once_is_deleted_by_its_newer_receipt() -> None:
+    world = World()
+    world.queue("jobs")
+    world.send("jobs", *[f"j{n}" for n in range(9)])
+    world.usual = Conduct(0.02)
+    world.conduct["j8"] = [Conduct(3)]
+    world.worker(queues=[config_of("jobs", claim_size=10)], concurrency=10)
+    world.run(0.06)
+    world.show_again("jobs", "j1")
+    world.run(10)
+    assert world.left("jobs") == 0
+    assert world.started().count("j1") == 1
+
+
+def test_nothing_starts_on_a_lease_that_ran_out_while_the_process_stood_still() -> None:
+    world = World()
+    world.queue("jobs")
+    world.send("jobs", "first", "second")
+    world.conduct["first"] = [Conduct(1)]
+    queues = [config_of("jobs", visibility=9, claim_size=10)]
+    worker = world.worker(queues=queues, hold_limit=600)
+    world.run(0.5)
+    worker.stall(30)
+    world.run(40)
+    second = [start for start in world.starts if start.body == "second"]
+    assert [start.receive_count for start in second] == [2]
+
+
+def test_a_success_after_a_stall_past_the_lease_deletes_nothing() -> None:
+    world = one_job(Conduct(1), Conduct(1))
+    worker = world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(0.5)
+    worker.stall(30)
+    world.run(31)
+    assert worker.outcomes()[0] == ("job", "heartbeat_failed")
+
+
+def test_a_reply_that_lay_unread_during_a_stall_is_dated_before_it() -> None:
+    world = World()
+    world.queue("jobs")
+    worker = world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(2)
+    worker.stall(8.5)
+    world.run(0.1)
+    world.send("jobs", "job")
+    world.run(60)
+    assert world.started() == ["job"]
+    assert world.starts[0].receive_count == 2, "half a second was left, too little to start on"
+
+
+def test_l5_nothing_is_extended_once_its_delete_was_sent() -> None:
+    world = World(latency=(2.0, 2.0))
+    world.queue("jobs")
+    world.send("jobs", "job")
+    world.conduct["job"] = [Conduct(5)]
+    world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(60)
+    deletes = [request.at for request in world.requests if request.kind == "ack"]
+    assert deletes
+    assert all(request.at <= deletes[0] for request in extensions(world))
+
+
+def test_l12_a_throttled_delete_is_tried_again_with_extensions_between() -> None:
+    world = one_job(Conduct(1))
+    world.faults["ack"].errors.extend([THROTTLED] * 6)
+    worker = world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(120)
+    assert world.started() == ["job"]
+    assert world.left("jobs") == 0
+    assert extensions(world)
+    assert worker.outcomes() == [("job", "success")]
+
+
+def test_a_hide_waits_for_an_extension_that_is_out() -> None:
+    world = World(latency=(1.0, 1.0))
+    world.queue("jobs")
+    world.send("jobs", "job")
+    world.conduct["job"] = [raises(4.5, base_delay=2, jitter=False), Conduct(1)]
+    world.worker(queues=[config_of("jobs", visibility=9)])
+    world.run(40)
+    first, second = world.starts
+    assert second.at - first.at < 4.5 + 2 + 8
