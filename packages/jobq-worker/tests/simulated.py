@@ -76,7 +76,7 @@ def refuses(seconds: float = 0.1) -> Conduct:
 class Fault:
     """What the next call of a kind meets instead of an answer; None in `errors` is a success."""
 
-    errors: list[JobqError | None] = field(default_factory=list)
+    errors: list[JobqError | None] = field(default_factory=list[JobqError | None])
 
 
 THROTTLED = BackendError("slow down", retryable=True, throttled=True)

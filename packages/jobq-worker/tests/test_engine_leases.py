@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from simulated import DENIED, THROTTLED, Conduct, Request, SimulatedWorker, World, raises
 
 from jobq.core import BackendError, LeaseLostError
-from simulated import DENIED, THROTTLED, Conduct, Request, SimulatedWorker, World, raises
 
 config_of = SimulatedWorker.config_of
 
@@ -100,14 +100,14 @@ def test_l6_at_twelve_hours_no_more_is_asked_than_is_left_and_nothing_is_deleted
     assert "job" not in world.done
 
 
-@pytest.mark.parametrize("cancellable", [True, False])
+@pytest.mark.parametrize("conduct", [Conduct(100), Conduct(100, cancellable=True)])
 def test_a_job_past_its_longest_runtime_is_given_up_even_if_it_then_succeeds(
-    cancellable: bool,
+    conduct: Conduct,
 ) -> None:
-    world = one_job(Conduct(100, cancellable=cancellable), Conduct(1))
+    world = one_job(conduct, Conduct(1))
     worker = world.worker(queues=[config_of("jobs", visibility=9, max_runtime=60)])
     world.run(61)
-    assert len(worker.running) == (0 if cancellable else 1)
+    assert len(worker.running) == (0 if conduct.cancellable else 1)
     world.run(45)
     assert worker.outcomes()[0] == ("job", "heartbeat_failed")
     last = max(request.at for request in extensions(world))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from simulated import THROTTLED, Conduct, SimulatedWorker, World, postpones, raises
 
 from jobq.core import LeaseLostError
-from simulated import THROTTLED, Conduct, SimulatedWorker, World, postpones, raises
 
 config_of = SimulatedWorker.config_of
 

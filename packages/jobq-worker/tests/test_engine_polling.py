@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from simulated import THROTTLED, Conduct, SimulatedWorker, World
 
 from jobq.core import BackendError, QueueNotFoundError
-from simulated import THROTTLED, Conduct, SimulatedWorker, World
 
 config_of = SimulatedWorker.config_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+import itertools
 
-from jobq.core import BackendError, LeaseLostError
+import pytest
 from simulated import (
     DENIED,
     THROTTLED,
@@ -15,6 +15,8 @@ from simulated import (
     raises,
     refuses,
 )
+
+from jobq.core import BackendError, LeaseLostError
 
 config_of = SimulatedWorker.config_of
 
@@ -41,7 +43,7 @@ def test_m4_a_job_that_always_fails_comes_back_ever_later_and_never_at_once() ->
     world.worker()
     world.run(30, until=lambda: len(world.starts) == 5)
     times = [start.at for start in world.starts]
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(times)]
     for gap, longest in zip(gaps, (1, 2, 4, 8), strict=True):
         assert max(1, longest / 2) - 0.05 <= gap <= longest + 1.1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-
 from simulated import THROTTLED, Conduct, SimulatedWorker, World, raises
 
 config_of = SimulatedWorker.config_of
