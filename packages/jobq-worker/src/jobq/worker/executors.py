@@ -166,7 +166,7 @@ class Executors:
         context = copy_context()
 
         def start() -> None:
-            self._task(run, _result_of(awaitable), context).add_done_callback(ended.put)
+            self._task(run, result_of(awaitable), context).add_done_callback(ended.put)
 
         self._loop.call(start)
         answer, error = ended.get().result()
@@ -175,8 +175,8 @@ class Executors:
         return answer
 
 
-async def _result_of(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
-    # A task that ends with SystemExit would take its loop along.
+async def result_of(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """What came of it, nothing raised: a task that ends with SystemExit takes its loop along."""
     try:
         return await awaitable, None
     except BaseException as error:  # noqa: BLE001 - raised again in the handler's own thread

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 
 from jobq.core import ConfigurationError, RetryPolicy
-from jobq.worker.engine.config import OnBrokenQueue, Polling
+from jobq.worker.engine.config import EngineConfig, OnBrokenQueue, Polling
+from jobq.worker.engine.polling import BURST_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from os import PathLike
+
+    from jobq.worker.engine.config import QueueConfig
 
 OnMalformed: TypeAlias = Literal["delete", "leave", "dead_letter"]
 
@@ -65,6 +68,23 @@ class Options:
             )
         if self.retry is not None and not isinstance(self.retry, RetryPolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"retry must be a RetryPolicy, not {self.retry!r}")
+
+    def engine_config(self, queues: tuple[QueueConfig, ...], *, burst: bool) -> EngineConfig:
+        """What of these settings the engine decides by."""
+        # A shorter receive says nothing about a queue, and a burst would never end.
+        shortest = BURST_WAIT_SECONDS if burst else 0
+        return EngineConfig(
+            queues=queues,
+            concurrency=self.concurrency,
+            polling=self.polling,
+            idle_wait=max(self.idle_wait_seconds, shortest),
+            claim_ahead=self.claim_ahead,
+            hold_limit=self.hold_limit,
+            shutdown_timeout=self.shutdown_timeout,
+            on_malformed="leave" if self.on_malformed == "leave" else "delete",
+            on_broken_queue=self.on_broken_queue,
+            burst=burst,
+        )
 
 
 def _whole(name: str, value: object) -> None:

@@ -34,16 +34,46 @@ _LEVELS: dict[Outcome, Level] = {
 }
 
 
-class Reporting:
-    """Writes lines in order, in a daemon thread. `context` has the application's own log fields."""
+class Lines:
+    """Writes lines at once. `context` has the application's own log fields."""
 
     def __init__(self, *, context: Context) -> None:
         from structlog.contextvars import bind_contextvars
 
         self._bind = bind_contextvars
         self._context = context
-        self._jobs = get_logger("jobq.job").bind()
+        self._jobs = get_logger("jobq.job")
         self._worker = get_logger("jobq.worker")
+
+    def write(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            # A log that can't be written costs nothing but itself.
+            with contextlib.suppress(Exception):
+                self._write(line)
+
+    def _write(self, line: Line) -> None:
+        if isinstance(line, Notice):
+            getattr(self._worker, line.level)(line.event, **line.fields)
+            return
+        record: Record = line.job
+        fields: dict[str, Any] = {"outcome": line.outcome}
+        if line.seconds is not None:
+            fields["duration_ms"] = round(line.seconds * 1000)
+        if line.processing_outcome is not None:
+            fields["processing_outcome"] = line.processing_outcome
+        write = getattr(self._jobs, _LEVELS[line.outcome])
+        # A copy: an abandoned handler may be in its own still.
+        context = (record.context or self._context).copy()
+        if record.context is None:
+            context.run(self._bind, **record.fields)
+        context.run(write, "job_finished", **fields)
+
+
+class Reporting:
+    """Writes lines in order, in a daemon thread. `context` has the application's own log fields."""
+
+    def __init__(self, *, context: Context) -> None:
+        self._writer = Lines(context=context)
         self._lines: SimpleQueue[Sequence[Line] | threading.Event] = SimpleQueue()
         spawn(self._write_all, name="jobq-log", context=context)
 
@@ -63,25 +93,5 @@ class Reporting:
 
     def _write_all(self) -> None:
         while not isinstance(lines := self._lines.get(), threading.Event):
-            for line in lines:
-                # A log that can't be written costs nothing but itself.
-                with contextlib.suppress(Exception):
-                    self._write(line)
+            self._writer.write(lines)
         lines.set()
-
-    def _write(self, line: Line) -> None:
-        if isinstance(line, Notice):
-            getattr(self._worker, line.level)(line.event, **line.fields)
-            return
-        record: Record = line.job
-        fields: dict[str, Any] = {"outcome": line.outcome}
-        if line.seconds is not None:
-            fields["duration_ms"] = round(line.seconds * 1000)
-        if line.processing_outcome is not None:
-            fields["processing_outcome"] = line.processing_outcome
-        write = getattr(self._jobs, _LEVELS[line.outcome])
-        # A copy: an abandoned handler may be in its own still.
-        context = (record.context or self._context).copy()
-        if record.context is None:
-            context.run(self._bind, **record.fields)
-        context.run(write, "job_finished", **fields)

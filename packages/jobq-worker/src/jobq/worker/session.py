@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from jobq.core import ConfigurationError, JobqError
 from jobq.core.clock import now
-from jobq.worker.dispatch import Dispatcher, Route
+from jobq.worker.dispatch import Dispatcher
 from jobq.worker.engine.commands import Accounts, Exit
-from jobq.worker.engine.config import EngineConfig
 from jobq.worker.engine.engine import Engine
 from jobq.worker.engine.events import StopRequested
-from jobq.worker.engine.polling import BURST_WAIT_SECONDS
 from jobq.worker.executors import Executors
 from jobq.worker.health import HealthFile
 from jobq.worker.loops import HandlersLoop
@@ -140,10 +138,7 @@ class Session:
         options, stopping = self._options, threading.Event()
         dispatcher = Dispatcher(
             self._handlers,
-            {
-                one.name: Route(hooks=one.consume_hooks, retry=one.definition.retry)
-                for one in self._subscriptions
-            },
+            {one.name: one.route for one in self._subscriptions},
             retry=options.retry,
             context=self._context,
             clock=now,
@@ -152,7 +147,11 @@ class Session:
         )
         polls = Polls(prepared.sources, examine=dispatcher.examine, clock=now, stop=self._stop)
         runner = Runner(
-            Engine(self._engine_config(prepared), now=now(), random=random.random),
+            Engine(
+                options.engine_config(prepared.configs, burst=self._burst),
+                now=now(),
+                random=random.random,
+            ),
             inbox=self._inbox,
             reporting=self._reporting,
             clock=now,
@@ -181,23 +180,6 @@ class Session:
             finally:
                 self._stop.requested = True
                 stopping.set()
-
-    def _engine_config(self, prepared: Prepared) -> EngineConfig:
-        options = self._options
-        # A shorter receive says nothing about a queue, and a burst would never end.
-        shortest = BURST_WAIT_SECONDS if self._burst else 0
-        return EngineConfig(
-            queues=prepared.configs,
-            concurrency=options.concurrency,
-            polling=options.polling,
-            idle_wait=max(options.idle_wait_seconds, shortest),
-            claim_ahead=options.claim_ahead,
-            hold_limit=options.hold_limit,
-            shutdown_timeout=options.shutdown_timeout,
-            on_malformed="leave" if options.on_malformed == "leave" else "delete",
-            on_broken_queue=options.on_broken_queue,
-            burst=self._burst,
-        )
 
     def _health(self, runner: Runner, polls: Polls) -> AbstractContextManager[object]:
         if self._options.health_file is None:

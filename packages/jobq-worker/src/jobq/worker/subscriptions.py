@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobq.core import ConfigurationError, QueueGroup, UnknownQueueError
 from jobq.core.middleware import hooks_of
+from jobq.worker.dispatch import Route
 
 if TYPE_CHECKING:
     from jobq.core import Queue, QueueDefinition
@@ -23,6 +24,10 @@ class Subscription:
     definition: QueueDefinition
     poll_hooks: tuple[Hook, ...] = ()
     consume_hooks: tuple[Hook, ...] = ()
+
+    @property
+    def route(self) -> Route:
+        return Route(hooks=self.consume_hooks, retry=self.definition.retry)
 
 
 def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[Subscription, ...]:
