@@ -119,12 +119,21 @@ def test_queue_calls_are_answered_with_their_numbers() -> None:
         assert it.queue.stats().waiting == 1
 
 
-def test_neither_long_polls_nor_busy_handlers_hold_up_an_extension() -> None:
+def test_neither_polls_nor_handlers_nor_deletes_hold_up_an_extension(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     blocked = threading.Event()
+
+    def hang(*_: Any) -> list[Any]:
+        blocked.wait(10)
+        return []
+
+    monkeypatch.setattr(MemoryQueue, "ack_batch", hang)
     with bench(a=waiting_for(lambda: blocked.wait(10))) as it:
         delivery, *_ = it.received("a")
         it.run("a", "a", "a", "a", "a", "a")
         it.do(*(Receive(number, "jobs", 1, 20, 30) for number in range(30)))
+        it.do(*(Ack(number, "jobs", (delivery.lease,)) for number in range(30)))
         began = time.monotonic()
         it.do(Extend(99, "jobs", (delivery.lease,), 30))
         assert it.answer().call == 99

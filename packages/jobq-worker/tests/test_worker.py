@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -23,6 +24,7 @@ from jobq.core import (
     QueueGroup,
     QueueNotFoundError,
     RetryPolicy,
+    SettleResult,
     current_job,
 )
 from jobq.core.memory import MemoryQueue
@@ -147,6 +149,71 @@ def test_not_one_receive_starts_after_a_stop(jobs: MemoryQueue, lines: Lines) ->
         stopped_at = time.monotonic()
     assert late == []
     assert last_line(lines)["left"] == 0
+
+
+class Noted(MemoryQueue):
+    """Notes how many messages each settling call had."""
+
+    def __init__(self) -> None:
+        super().__init__("jobs")
+        self.acks: list[int] = []
+        self.nacks: list[int] = []
+
+    def ack_batch(self, leases: Sequence[Lease]) -> list[SettleResult]:
+        self.acks.append(len(leases))
+        return super().ack_batch(leases)
+
+    def nack_batch(self, leases: Sequence[Lease], delay: float = 0) -> list[SettleResult]:
+        self.nacks.append(len(leases))
+        return super().nack_batch(leases, delay)
+
+
+def test_what_a_poll_brings_after_a_stop_goes_back_in_one_call(lines: Lines) -> None:
+    polling, stopped = threading.Event(), threading.Event()
+
+    class Late(Noted):
+        def claim_batch(self, max_messages: int, **kwargs: Any) -> list[Lease]:
+            polling.set()
+            stopped.wait(5)
+            return super().claim_batch(max_messages, **kwargs)
+
+    late = Late()
+    queues = QueueGroup({"jobs": {"queue": late, "claim_size": 10}})
+    ran: list[Any] = []
+    with serving(Worker(queues, {"a": ran.append}, **QUICK)) as served:
+        assert polling.wait(5)
+        for _ in range(3):
+            queues.enqueue("jobs", "a")
+        served.stop()
+        stopped.set()
+    assert (served.code, ran, late.nacks) == (0, [], [3])
+    assert late.stats().waiting == 3
+    assert last_line(lines)["given_back"] == 3
+
+
+def test_deletes_of_jobs_that_ended_just_before_a_stop_are_flushed_in_one_call(
+    lines: Lines,
+) -> None:
+    jobs = Noted()
+    queues = group_of(jobs)
+    for number in range(4):
+        queues.enqueue("jobs", "a", {"n": number})
+    together, last = threading.Barrier(4), threading.Event()
+
+    def handler(payload: Any) -> None:
+        together.wait(5)
+        if payload["n"] == 3:
+            time.sleep(0.01)
+            worker.stop()
+            last.wait(5)
+
+    worker = Worker(queues, {"a": handler}, concurrency=4, **QUICK)
+    served = Serving(worker)
+    until(lambda: jobs.acks == [3])
+    last.set()
+    served.join()
+    assert (served.code, jobs.acks) == (0, [3, 1])
+    assert last_line(lines)["started"] == 4
 
 
 def test_a_job_that_outlives_the_shutdown_timeout_is_told_and_left(
@@ -315,6 +382,19 @@ def test_a_bug_in_the_engine_ends_the_worker_and_never_hangs_it(
     assert ended.value.code == 1
     (line,) = lines.of("worker_crashed")
     assert isinstance(line["exc_info"], ZeroDivisionError)
+
+
+def test_an_answer_that_will_not_come_ends_the_worker_and_never_hangs_it(
+    jobs: MemoryQueue, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("jobq.worker.polls.Polls.receive", broken)
+    with pytest.raises(SystemExit) as ended:
+        Worker(group_of(jobs), {"a": print}).run()
+    assert ended.value.code == 1
+    assert lines.of("worker_crashed")
 
 
 def test_a_blocked_output_delays_no_heartbeat(lines: Lines) -> None:
