@@ -254,15 +254,18 @@ def test_a_message_from_the_future_has_not_waited(bench: Bench, lines: Lines) ->
     assert lines.of("job_started")[0]["queue_wait_ms"] == 0
 
 
-def test_what_hooks_bound_is_kept_for_the_last_line(bench: Bench) -> None:
+def test_what_hooks_bound_is_on_the_line_of_a_failure_and_kept_for_the_last(
+    bench: Bench, lines: Lines
+) -> None:
     def around(job: Job, call_next: Any) -> Any:
         with structlog.contextvars.bound_contextvars(trace_id="t"):
             return call_next(job)
 
     bench.middleware = [Around(around)]
-    dispatcher = bench.dispatcher({"a": bench.handler(lambda payload: None)})
+    dispatcher = bench.dispatcher({"a": bench.handler(raising(ValueError()))})
     delivery = dispatcher.examine("jobs", lease(BODY))
     bench.finish(dispatcher, delivery)
+    assert lines.of("job_failed")[0]["trace_id"] == "t"
     record: Record = delivery.job
     assert record.context is not None
     assert record.context.run(structlog.contextvars.get_contextvars)["trace_id"] == "t"

@@ -219,7 +219,9 @@ class Dispatcher:
             self._say("info", "job_postponed", seconds=failure.seconds, reason=str(failure))
             return Postponed(failure.seconds)
         if not (isinstance(failure, asyncio.CancelledError) and record.lease_lost.is_set()):
-            self._say("error", "job_failed", exc_info=failure)
+            # Where the handler ended, so that a span which is over by now is still named.
+            context = record.context or copy_context()
+            context.run(self._say, "error", "job_failed", exc_info=failure)
         if isinstance(failure, NonRetryableError):
             return Refused()
         return Raised(self.policy(queue, record))

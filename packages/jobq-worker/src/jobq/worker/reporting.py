@@ -42,7 +42,7 @@ class Lines:
 
         self._bind = bind_contextvars
         self._context = context
-        self._jobs = get_logger("jobq.job")
+        self._jobs = get_logger("jobq.job").bind()
         self._worker = get_logger("jobq.worker")
 
     def write(self, lines: Sequence[Line]) -> None:
