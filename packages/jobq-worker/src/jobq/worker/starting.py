@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -185,7 +184,7 @@ class Starting:
                     f"the long poll of {wait:g} s (idle_wait_seconds), which would never end in an "
                     "answer: raise read_timeout in the client's Config, or lower idle_wait_seconds"
                 )
-            needed[connection.client] += polls_at_once(config, self._options.concurrency)
+            needed[connection.client] += config.polls_at_once(self._options.concurrency)
         pools = {one.client: one.max_connections for one in connections.values()}
         for client, size in pools.items():
             if size is not None and size < needed[client]:
@@ -195,12 +194,6 @@ class Starting:
                     needed=needed[client],
                     remedy=f"set max_pool_connections={needed[client]} in the client's Config",
                 )
-
-
-def polls_at_once(config: QueueConfig, concurrency: int) -> int:
-    """How many receives of a queue may be out at once: enough for every slot, and one more."""
-    claim = config.claim_size or (1 if config.ordered else config.largest_batch)
-    return math.ceil(concurrency / claim) + 1
 
 
 def _unusable(name: str, error: BackendError) -> BackendError:

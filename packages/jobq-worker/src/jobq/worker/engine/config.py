@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -28,6 +29,17 @@ class QueueConfig:
     largest_batch: int = 10
     longest_visibility: float = 43_200
     max_receive_count: int | None = None
+
+    @property
+    def claim(self) -> int:
+        """The most that one receive of a busy queue asks for."""
+        if self.claim_size is not None:
+            return self.claim_size
+        return 1 if self.ordered else self.largest_batch
+
+    def polls_at_once(self, concurrency: int) -> int:
+        """How many receives may be out at once: enough for every slot, and one more."""
+        return math.ceil(concurrency / self.claim) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

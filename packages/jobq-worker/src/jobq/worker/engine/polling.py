@@ -63,17 +63,12 @@ def _wants_more(state: State, queue: QueueState) -> bool:
 
 
 def _most_polls(state: State, queue: QueueState) -> int:
-    return math.ceil(state.config.concurrency / claim(queue)) + 1
+    return queue.config.polls_at_once(state.config.concurrency)
 
 
 def claim(queue: QueueState) -> int:
-    """The most that one receive of a busy queue asks for."""
-    config = queue.config
-    if queue.one_by_one:
-        return 1
-    if config.claim_size is not None:
-        return config.claim_size
-    return 1 if config.ordered else config.largest_batch
+    """What one receive asks for at most, as long as the queue's messages found room in time."""
+    return 1 if queue.one_by_one else queue.config.claim
 
 
 def _ask_busy(state: State, queue: QueueState, busy: list[QueueState]) -> None:

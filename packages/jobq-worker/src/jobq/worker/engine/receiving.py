@@ -46,6 +46,7 @@ def _take_in(state: State, poll: Poll, delivery: Delivery) -> None:
         limit_at=lease.expires_at,
         hold_at=state.now + state.config.hold_limit,
         last_receive=_is_last(queue, lease.receive_count),
+        max_runtime=delivery.max_runtime or queue.config.max_runtime,
     )
     leases.date(state, held, lease, received_at=received_at)
     state.due(held, min(held.hold_at, held.visible_at))

@@ -62,6 +62,7 @@ class Held:
     limit_at: float
     hold_at: float
     last_receive: bool
+    max_runtime: float
     lane: Lane | None = None
     phase: Phase = Phase.WAITING
     lost: bool = False
