@@ -138,3 +138,17 @@ def test_a_queue_that_is_not_there_is_named_beside_those_that_are() -> None:
     MemoryQueue("jobs", server=server)
     with pytest.raises(QueueNotFoundError, match=r"'nobody'.*jobs"):
         server.find("nobody")
+
+
+def test_it_knows_when_the_next_message_of_any_queue_becomes_visible() -> None:
+    clock = ManualClock()
+    server = MemoryServer(clock=clock)
+    early, late = MemoryQueue("early", server=server), MemoryQueue("late", server=server)
+    assert server.next_due() is None
+    early.publish(Message(body="a", delay_seconds=5))
+    late.publish(Message(body="b", delay_seconds=60))
+    assert server.next_due() == 5
+    clock.advance(5)
+    assert server.next_due() == 60
+    late.operations.purge()
+    assert server.next_due() is None

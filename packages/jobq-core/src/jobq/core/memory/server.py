@@ -104,6 +104,13 @@ class MemoryServer:
                 )
             return self._places[key]
 
+    def next_due(self) -> float | None:
+        """When, on `clock`, the next hidden message of any queue becomes visible by itself."""
+        with self.lock:
+            now = self.clock.now()
+            moments = [place.store.due_after(now) for place in self._places.values()]
+        return min((moment for moment in moments if moment is not None), default=None)
+
     def _make(self, spec: QueueSpec) -> Place:
         dead_letter = redrive = None
         if spec.dead_letter_queue is not None and spec.max_receive_count is not None:

@@ -155,6 +155,11 @@ class Store:
             heappop(self._due)
         return self._due[0][0] if self._due else None
 
+    def due_after(self, now: float) -> float | None:
+        """The same, once what is due by `now` has become visible."""
+        self._show_due(now)
+        return self.next_due()
+
     def stats(self, *, now: float) -> QueueStats:
         self._show_due(now)
         hidden = [entry for entry in self._entries.values() if entry.hidden]
