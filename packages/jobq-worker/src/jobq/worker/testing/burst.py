@@ -11,7 +11,8 @@ import threading
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from jobq.core import JobqError
+from jobq.core import ConfigurationError, JobqError
+from jobq.core.memory import MemoryQueue
 from jobq.worker.dispatch import Dispatcher
 from jobq.worker.engine.commands import (
     Ack,
@@ -37,6 +38,7 @@ from jobq.worker.testing.travel import Travel
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
+    from jobq.core.memory import ManualClock
     from jobq.core.testing.job_queues import JobQueues
     from jobq.worker.engine.commands import Command
     from jobq.worker.engine.events import Event, Finished
@@ -66,6 +68,7 @@ class Burst:
         through: tuple[type[BaseException], ...],
     ) -> None:
         clock = queues.clock
+        servers = {_in_memory(one, clock).server for one in subscriptions}
         # What a worker warns of at its start is for whoever operates the queues.
         starting = Starting(options, warn=_say_nothing, pause=clock.advance, random=_most)
         prepared = starting.prepare(subscriptions, handlers)
@@ -93,7 +96,7 @@ class Burst:
             prepared.sources, examine=self.dispatcher.examine, clock=clock.now, stop=self._stop
         )
         self._receives = Receives(self._polls, clock=clock.now)
-        self._travel = Travel(clock, self._receives)
+        self._travel = Travel(clock, servers, self._receives)
         settling = Settling({one.name: one.queue for one in subscriptions}, clock=clock.now)
         self._ways: dict[type[Any], Callable[[Any], Event | None]] = {
             Ack: settling.ack,
@@ -130,7 +133,6 @@ class Burst:
     def _obey(self, commands: Sequence[Command]) -> Generator[Run, Finished, list[Event]]:
         events: list[Event] = []
         for command in commands:
-            self._travel.note(command)
             if isinstance(command, Run):
                 self._check_receives(command)
                 events.append((yield command))
@@ -173,6 +175,16 @@ class Burst:
                 f"{MOST_RECEIVES} times and would come back forever: give the queue a "
                 "dead-letter queue and max_receive_count, or stop in time with seconds=…"
             ) from self._failures.last
+
+
+def _in_memory(subscription: Subscription, clock: ManualClock) -> MemoryQueue:
+    queue = subscription.queue
+    if not isinstance(queue, MemoryQueue) or queue.server.clock is not clock:
+        raise ConfigurationError(
+            f"queue {subscription.name!r} is {queue!r}: run_jobs moves time, so it takes "
+            "MemoryQueues alone, made with clock=job_clock"
+        )
+    return queue
 
 
 def _say_nothing(event: str, **fields: Any) -> None: ...

@@ -84,6 +84,11 @@ class Failures:
         """What the run of this delivery failed of."""
         return self._errors.get((lease.message_id, lease.receive_count))
 
+    def take(self, lease: Lease) -> BaseException | None:
+        """The same, and forget it."""
+        self._started.discard((lease.message_id, lease.receive_count))
+        return self._errors.pop((lease.message_id, lease.receive_count), None)
+
     async def _of_hooks(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
         try:
             return await call_next(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from jobq.core import ConfigurationError
 from jobq.worker.executors import result_of
@@ -12,11 +12,11 @@ from jobq.worker.handlers import handler_table
 from jobq.worker.options import Options
 from jobq.worker.subscriptions import subscribe
 from jobq.worker.testing.burst import Burst
+from jobq.worker.testing.loops import OwnLoop, loop_is_running
 from jobq.worker.testing.tracebacks import plain_tracebacks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Mapping
-    from contextvars import Context
+    from collections.abc import Awaitable, Mapping
 
     from jobq.core.testing.job_queues import JobQueues
     from jobq.worker.dispatch import Dispatcher, Record
@@ -55,14 +55,18 @@ class RunJobs:
         With `seconds` it stops after so many on the queues' clock. Raises `ConfigurationError` and,
         where the worker would end with an error or never, `JobqError`.
         """
-        _refuse_running_loop()
+        if loop_is_running():
+            raise ConfigurationError(
+                "run_jobs was called inside a running event loop, which would stand still "
+                "meanwhile: use the fixture run_jobs_async, and `await run_jobs_async(…)`"
+            )
         burst = _burst(self._queues, handlers, options, seconds=seconds, through=self._through)
-        with plain_tracebacks(), _HandlersLoop() as loop:
+        with plain_tracebacks(), OwnLoop() as loop:
             steps = burst.steps()
             try:
                 run = next(steps)
                 while True:
-                    run = steps.send(_run(burst.dispatcher, run, loop))
+                    run = steps.send(run_one(burst.dispatcher, run, loop))
             except StopIteration as end:
                 return end.value
 
@@ -112,25 +116,8 @@ def _burst(
     )
 
 
-class _HandlersLoop:
-    """A loop in this thread, made when first used; the thread's current loop stays what it is."""
-
-    def __init__(self) -> None:
-        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.close()
-
-    def run(self, coroutine: Coroutine[Any, Any, Any], *, context: Context) -> Any:
-        # Not `Runner.run`, in which Ctrl-C would cancel the job and end nothing else.
-        loop = self._runner.get_loop()
-        return loop.run_until_complete(loop.create_task(coroutine, context=context))
-
-
-def _run(dispatcher: Dispatcher, run: Run, loop: _HandlersLoop) -> Finished:
+def run_one(dispatcher: Dispatcher, run: Run, loop: OwnLoop) -> Finished:
+    """Run one job in this thread; blocks until it has ended."""
     if _is_async(run):
         return loop.run(dispatcher.run_async(run), context=dispatcher.context.copy())
 
@@ -162,14 +149,3 @@ def _answer(result: tuple[Any, BaseException | None]) -> Any:
     if error is not None:
         raise error
     return answer
-
-
-def _refuse_running_loop() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise ConfigurationError(
-        "run_jobs was called inside a running event loop, where no other can run: "
-        "use the fixture run_jobs_async, and `await run_jobs_async(…)`"
-    )

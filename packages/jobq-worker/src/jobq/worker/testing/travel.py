@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
 
-from jobq.worker.engine.commands import JobEnded, Nack
 from jobq.worker.engine.engine import PULSE_SECONDS
 from jobq.worker.engine.events import Tick
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from jobq.core.memory import ManualClock
-    from jobq.worker.engine.commands import Command
+    from jobq.core.memory import ManualClock, MemoryServer
     from jobq.worker.engine.events import Event
     from jobq.worker.testing.receives import Receives
 
@@ -23,19 +20,14 @@ SHORTEST_STEP_SECONDS = 0.001
 
 
 class Travel:
-    """Moves the clock on to what happens next, and remembers when messages come back."""
+    """Moves the clock on to what happens next; `servers` hold all the queues."""
 
-    def __init__(self, clock: ManualClock, receives: Receives) -> None:
+    def __init__(
+        self, clock: ManualClock, servers: Collection[MemoryServer], receives: Receives
+    ) -> None:
         self._clock = clock
+        self._servers = servers
         self._receives = receives
-        self._returns: list[float] = []
-
-    def note(self, command: Command) -> None:
-        if isinstance(command, Nack):
-            heappush(self._returns, self._clock.now() + command.delay)
-        elif isinstance(command, JobEnded):
-            # Where it was left, its message comes back then; where it wasn't, nothing happens.
-            heappush(self._returns, command.lease.expires_at)
 
     def go(self, wake_at: float) -> Sequence[Event]:
         """Move the clock no further than `wake_at`; returns what to tell the engine.
@@ -44,16 +36,14 @@ class Travel:
         standstill of the process, in which the receives that were out came back with nothing.
         """
         now = self._clock.now()
-        if self._receives.idle:
-            moment = min(wake_at, self._next_return(now))
-            if now + PULSE_SECONDS < moment < inf:
-                self._clock.advance(moment - now)
-                return [Tick(), *self._receives.give_up()]
-        moment = min(wake_at, self._receives.next_until(), now + PULSE_SECONDS)
+        moment = min(wake_at, self._next_due())
+        if self._receives.idle and now + PULSE_SECONDS < moment < inf:
+            self._clock.advance(moment - now)
+            return [Tick(), *self._receives.give_up()]
+        moment = min(moment, self._receives.next_until(), now + PULSE_SECONDS)
         self._clock.advance(max(moment - now, SHORTEST_STEP_SECONDS))
         return [Tick()]
 
-    def _next_return(self, now: float) -> float:
-        while self._returns and self._returns[0] <= now:
-            heappop(self._returns)
-        return self._returns[0] if self._returns else inf
+    def _next_due(self) -> float:
+        moments = [server.next_due() for server in self._servers]
+        return min((moment for moment in moments if moment is not None), default=inf)
