@@ -15,6 +15,7 @@ from jobq.sqs.standard import SqsStandardQueue
 from jobq.worker.cli.local import local_environment, local_sqs
 
 READMES = [ROOT / "README.md", *sorted(ROOT.glob("packages/*/README.md"))]
+TESTS = ("python", "-m", "pytest", "-q", "-W", "error")
 WORKER = ("jobq", "worker", "worker:worker", "--burst")
 ENDPOINT = "http://localhost:4566"
 
@@ -46,7 +47,7 @@ def output_of(*command: str, folder: Path, environment: dict[str, str]) -> str:
 
 
 def test_code_is_found() -> None:
-    assert [len(blocks(readme)) for readme in READMES] == [4, 1, 0, 1, 1, 1]
+    assert [len(blocks(readme)) for readme in READMES] == [4, 1, 0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda readme: readme.parent.name)
@@ -56,6 +57,9 @@ def test_the_code_of_a_readme_runs(
     for number, block in enumerate(blocks(readme)):
         script = tmp_path / (file_name(block) or f"block_{number}.py")
         script.write_text(block.replace(ENDPOINT, environment["JOBQ_SQS_ENDPOINT"]))
+        if script.name.startswith("test_"):
+            output_of(*TESTS, script.name, folder=tmp_path, environment=environment)
+            continue
         if script.name != "worker.py":
             output_of("python", script.name, folder=tmp_path, environment=environment)
             continue

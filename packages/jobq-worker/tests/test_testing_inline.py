@@ -13,6 +13,7 @@ from jobq.core import (
     InvalidMessageError,
     JobMiddleware,
     JobRequest,
+    Message,
     NonRetryableError,
     RetryAfter,
     UnknownQueueError,
@@ -206,3 +207,10 @@ def test_it_refuses_what_no_worker_could_run() -> None:
         queues.enqueue("other", "greet")
     with pytest.raises(ConfigurationError):
         InlineQueueGroup({})
+
+
+def test_a_message_that_is_no_job_is_refused_by_its_reason() -> None:
+    queues = InlineQueueGroup({"greet": lambda _: None})
+    queues.queue("default").publish(Message("no JSON"))
+    with pytest.raises(InvalidMessageError, match="JSON"):
+        queues.enqueue("default", "greet")

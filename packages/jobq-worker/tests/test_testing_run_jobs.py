@@ -384,6 +384,16 @@ def test_what_a_hook_raised_before_the_handler_is_the_error_of_the_run(
     assert str(ran.runs[0].error) == "refused"
 
 
+def test_what_would_end_the_worker_is_raised(job_clock: ManualClock) -> None:
+    class Broken(JobMiddleware):
+        def poll(self, call_next: Callable[[], Any]) -> Any:
+            raise OSError("no way to the queue")
+
+    queues = JobQueues(middleware=[Broken()], clock=job_clock)
+    with pytest.raises(JobqError, match="no way to the queue"):
+        RunJobs(queues)({"greet": nothing})
+
+
 @pytest.mark.parametrize("make", [KeyboardInterrupt, lambda: pytest.fail.Exception("no")])
 def test_what_ends_a_test_ends_it_inside_a_handler_too(
     job_queues: JobQueues, run_jobs: RunJobs, make: Callable[[], BaseException]

@@ -114,8 +114,6 @@ class InlineQueueGroup(JobQueues):
     def _run_one(self, queue: str, lease: Lease, loop: OwnLoop) -> None:
         delivery = self._dispatcher.examine(queue, lease)
         record: Record = delivery.job
-        if record.defect is not None:
-            raise record.defect
         if delivery.verdict == "malformed":
             raise InvalidMessageError(f"no worker could read this job: {record.fields['reason']}")
         if delivery.verdict == "unknown_job_type":
@@ -127,6 +125,6 @@ class InlineQueueGroup(JobQueues):
         ends = self.clock.now() + seconds
         run = Run(0, queue, lease, record, not_after=inf, runtime_ends=ends)
         finished = run_one(self._dispatcher, run, loop)
-        error = self._failures.take(lease)
+        error = self._failures.take(lease) or record.defect
         if error is not None and not isinstance(finished.result, Succeeded):
             raise error
