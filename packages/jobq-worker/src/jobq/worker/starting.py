@@ -132,8 +132,8 @@ class Starting:
         name = subscription.name
         if subscription.definition.visibility_timeout is None:
             raise ConfigurationError(
-                f"queue {name!r}: its visibility timeout may not be read ({error}): set "
-                "'visibility_timeout' in its definition, or allow sqs:GetQueueAttributes"
+                f"queue {name!r}: its settings can't be read: {error}. Where reading them is all "
+                "that is denied (sqs:GetQueueAttributes), set 'visibility_timeout' in its definition"
             ) from error
         self._warn("queue_settings_denied", queue=name, error=str(error))
 
