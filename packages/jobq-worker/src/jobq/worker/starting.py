@@ -133,7 +133,8 @@ class Starting:
         if subscription.definition.visibility_timeout is None:
             raise ConfigurationError(
                 f"queue {name!r}: its settings can't be read: {error}. Where reading them is all "
-                "that is denied (sqs:GetQueueAttributes), set 'visibility_timeout' in its definition"
+                "that is denied (sqs:GetQueueAttributes), its definition may set "
+                "'visibility_timeout' instead"
             ) from error
         self._warn("queue_settings_denied", queue=name, error=str(error))
 

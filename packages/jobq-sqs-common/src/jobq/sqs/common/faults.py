@@ -226,7 +226,7 @@ def _target(call: Call) -> str:
 def _setup_remedy(code: str) -> str:
     match code:
         case "NoRegionError":
-            return "pass region_name= or set AWS_DEFAULT_REGION or a region in the AWS configuration"
+            return "pass region_name= or set AWS_DEFAULT_REGION or a region in the AWS config"
         case "ProfileNotFound":
             return "set AWS_PROFILE to a profile that exists, or unset it"
         case _:
