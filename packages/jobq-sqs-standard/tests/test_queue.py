@@ -170,6 +170,6 @@ def test_a_group_s_client_that_cannot_be_made_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    with pytest.raises(ConfigurationError, match="region_name= .*AWS_DEFAULT_REGION") as raised:
+    with pytest.raises(ConfigurationError, match="set AWS_DEFAULT_REGION") as raised:
         backend.make_client()
     assert raised.value.__cause__ is not None
