@@ -360,11 +360,25 @@ def test_a_burst_waits_for_the_retry_it_scheduled_but_not_for_a_delayed_message(
     assert world.left("jobs") == 1
 
 
-def test_a_denied_receive_counts_as_a_failure() -> None:
+def test_a_receive_denied_once_it_had_been_allowed_counts_as_a_failure() -> None:
     world = World()
     world.queue("jobs")
-    world.faults["receive jobs"].errors.append(BackendError("no", denied=True))
     worker = world.worker()
-    world.run(5)
+    world.run(25)
+    world.faults["receive jobs"].errors.append(BackendError("no", denied=True))
+    world.run(25)
     assert worker.exit is None
     assert [notice.event for notice in worker.notices] == ["receive_failed"]
+
+
+@pytest.mark.parametrize(
+    "error", [BackendError("no", denied=True), QueueNotFoundError("no such queue")]
+)
+def test_a_queue_denied_or_missing_from_the_first_ends_the_worker(error: BackendError) -> None:
+    world = World()
+    world.queue("jobs")
+    world.faults["receive jobs"].errors.append(error)
+    worker = world.worker()
+    world.run(5)
+    assert worker.exit is not None
+    assert worker.exit.code == 1

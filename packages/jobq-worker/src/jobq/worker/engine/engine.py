@@ -104,6 +104,7 @@ class Engine:
     def _poll(self, number: int) -> Poll:
         poll = self.state.polls.pop(number)
         del poll.queue.polls[number]
+        poll.queue.reserved -= poll.reserved
         return poll
 
     def _decide(self) -> None:

@@ -134,6 +134,8 @@ def _ahead(state: State, queue: QueueState, busy: list[QueueState]) -> int:
         most = 1 if rivals else 0
     elif queue.config.cap is not None:
         most = min(most, math.floor(queue.config.cap * state.config.claim_ahead / queue.slowest))
+    if not rivals:
+        return min(most, starts)
     own = 0
     while own < most:
         turn = starting.turn(queue, state, own)
@@ -168,6 +170,7 @@ def _turning_slots(state: State) -> int:
 def _receive(state: State, queue: QueueState, asked: int, wait: float, *, reserved: int) -> None:
     poll = Poll(state.number(), queue, wait, state.now, reserved)
     queue.polls[poll.number] = poll
+    queue.reserved += reserved
     state.polls[poll.number] = poll
     state.out.append(Receive(poll.number, queue.config.name, asked, wait, queue.config.visibility))
 
@@ -181,6 +184,7 @@ def _lapse(state: State, queue: QueueState) -> None:
             return
     for poll in queue.polls.values():
         poll.reserved = 0
+    queue.reserved = 0
     queue.had_work = False
     queue.window = 1
 
@@ -231,7 +235,8 @@ def failed(state: State, poll: Poll, error: JobqError) -> None:
     broken = isinstance(error, QueueNotFoundError) or (
         isinstance(error, BackendError) and error.denied and not error.retryable
     )
-    if broken and state.config.on_broken_queue == "exit":
+    never_served = queue.asked_at == -math.inf
+    if broken and (never_served or state.config.on_broken_queue == "exit"):
         stopping.stop(state, code=1, reason=str(error))
     elif all(one.failures >= FAILURES_THAT_END for one in state.queues):
         stopping.stop(state, code=1, reason="every queue failed ten times in a row")

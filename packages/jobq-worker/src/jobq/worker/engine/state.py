@@ -131,6 +131,7 @@ class QueueState:
     running: int = 0
     due_at: float = math.inf
     polls: dict[int, Poll] = field(default_factory=dict[int, Poll])
+    reserved: int = 0
     window: int = 1
     had_work: bool = False
     asked_at: float = -math.inf
@@ -149,10 +150,6 @@ class QueueState:
     @property
     def startable(self) -> int:
         return len(self.ready) + len(self.urgent)
-
-    @property
-    def reserved(self) -> int:
-        return sum(poll.reserved for poll in self.polls.values())
 
     @property
     def full(self) -> bool:
