@@ -110,7 +110,7 @@ def tell(_logger: object, _method: str, line: Any) -> Any:
         case "job_enqueued":
             say(f"{what}: sent to {line['queue']!r}")
         case "job_failed":
-            say(f"{what}: raised {line['exc_info']!r}")
+            say(f"{what}: raised {line['exception'].splitlines()[-1]}")
         case "job_finished":
             finished.append(line)
             say(f"{what}: {line['outcome']}, receive {line['receive_count']}")

@@ -381,7 +381,7 @@ def test_a_bug_in_the_engine_ends_the_worker_and_never_hangs_it(
         Worker(queues, {"a": breaks}).run()
     assert ended.value.code == 1
     (line,) = lines.of("worker_crashed")
-    assert isinstance(line["exc_info"], ZeroDivisionError)
+    assert line["exception"].endswith("ZeroDivisionError")
 
 
 def test_an_answer_that_will_not_come_ends_the_worker_and_never_hangs_it(

@@ -26,6 +26,7 @@ from jobq.worker.engine.events import (
     Result,
     Succeeded,
 )
+from jobq.worker.faults import traceback_of
 from jobq.worker.lease_events import LeaseLost
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Dispatcher:
             record.context = copy_context()
         failure, aside = handler_run.judge(raised)
         if aside is not None:
-            self._say("warning", "consume_hook_failed", exc_info=aside)
+            self._say("warning", "consume_hook_failed", exception=traceback_of(aside))
         result = self._result(run.queue, record, failure)
         handler_run.error = None
         return Finished(run.key, result, ended)
@@ -221,7 +222,7 @@ class Dispatcher:
         if not (isinstance(failure, asyncio.CancelledError) and record.lease_lost.is_set()):
             # Where the handler ended, so that a span which is over by now is still named.
             context = record.context or copy_context()
-            context.run(self._say, "error", "job_failed", exc_info=failure)
+            context.run(self._say, "error", "job_failed", exception=traceback_of(failure))
         if isinstance(failure, NonRetryableError):
             return Refused()
         return Raised(self.policy(queue, record))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from jobq.core.logs import get_logger
 from jobq.core.middleware import Hook, call_sync
 from jobq.worker.engine.events import Received, ReceiveFailed, ReceiveSkipped
-from jobq.worker.faults import as_jobq_error
+from jobq.worker.faults import as_jobq_error, traceback_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +94,7 @@ class Polls:
 
     def _warn(self, queue: str, raised: BaseException) -> None:
         with suppress(Exception):  # messages are in hand: no log is worth them
-            self._log.warning("poll_hook_failed", queue=queue, exc_info=raised)
+            self._log.warning("poll_hook_failed", queue=queue, exception=traceback_of(raised))
 
 
 class Attempt:

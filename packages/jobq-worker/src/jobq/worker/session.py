@@ -18,6 +18,7 @@ from jobq.worker.engine.commands import Accounts, Exit
 from jobq.worker.engine.engine import Engine
 from jobq.worker.engine.events import StopRequested
 from jobq.worker.executors import Executors
+from jobq.worker.faults import traceback_of
 from jobq.worker.health import HealthFile
 from jobq.worker.loops import HandlersLoop
 from jobq.worker.polls import Polls, StopFlag
@@ -100,7 +101,7 @@ class Session:
         try:
             ending = self._serve()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
-            self._reporting.say("critical", "worker_crashed", exc_info=error)
+            self._reporting.say("critical", "worker_crashed", exception=traceback_of(error))
             ending = Ending(code=1, error=error)
         self._stop.requested = True
         self._reporting.close(timeout=LAST_LINES_SECONDS)

@@ -17,7 +17,6 @@ from jobq.worker.subscriptions import subscribe
 from jobq.worker.testing.loops import OwnLoop
 from jobq.worker.testing.outcomes import Failures
 from jobq.worker.testing.run_jobs import run_one
-from jobq.worker.testing.tracebacks import plain_tracebacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -107,7 +106,7 @@ class InlineQueueGroup(JobQueues):
             # Gone at once: nobody else is to receive it, and the handler may enqueue to its group.
             source.ack(lease)
             leases.append(lease)
-        with plain_tracebacks(), OwnLoop() as loop:
+        with OwnLoop() as loop:
             for lease in leases:
                 self._run_one(queue, lease, loop)
 

@@ -13,7 +13,6 @@ from jobq.worker.options import Options
 from jobq.worker.subscriptions import subscribe
 from jobq.worker.testing.burst import Burst
 from jobq.worker.testing.loops import OwnLoop, loop_is_running
-from jobq.worker.testing.tracebacks import plain_tracebacks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -61,7 +60,7 @@ class RunJobs:
                 "meanwhile: use the fixture run_jobs_async, and `await run_jobs_async(…)`"
             )
         burst = _burst(self._queues, handlers, options, seconds=seconds, through=self._through)
-        with plain_tracebacks(), OwnLoop() as loop:
+        with OwnLoop() as loop:
             steps = burst.steps()
             try:
                 run = next(steps)
@@ -88,14 +87,13 @@ class AsyncRunJobs:
         **options: Unpack[WorkerOptions],
     ) -> JobRuns:
         burst = _burst(self._queues, handlers, options, seconds=seconds, through=self._through)
-        with plain_tracebacks():
-            steps = burst.steps()
-            try:
-                run = next(steps)
-                while True:
-                    run = steps.send(await _run_async(burst.dispatcher, run))
-            except StopIteration as end:
-                return end.value
+        steps = burst.steps()
+        try:
+            run = next(steps)
+            while True:
+                run = steps.send(await _run_async(burst.dispatcher, run))
+        except StopIteration as end:
+            return end.value
 
 
 def _burst(
