@@ -254,3 +254,21 @@ def test_a_worker_that_can_not_start_exits_1_with_one_clear_line(
     line = not_started(tmp_path, {name: text for name, text in environment.items() if text})
     for text in said:
         assert text in line["error"]
+
+
+def test_a_worker_that_need_not_read_settings_ends_at_once_without_credentials(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    application = APPLICATION.replace('"lost-and-found"', '"default", "visibility_timeout": 30')
+    (tmp_path / "shop.py").write_text(application)
+    leading = {"AWS_ENDPOINT_URL_SQS": endpoint}
+    ended = run("jobq", "worker", "shop:worker", folder=tmp_path, more=leading, seconds=20)
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stdout + ended.stderr
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    (why,) = [line for line in lines if line["event"] == "worker_stopping"]
+    assert "AWS_ACCESS_KEY_ID" in why["reason"]
+    assert lines[-1]["event"] == "worker_stopped"
+    assert lines[-1]["exit_code"] == 1
