@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bench import Bench, bench_on
 
 MINISTACK = "ministack==1.5.33"
 _START_SECONDS = 90
@@ -105,3 +106,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             return
         except subprocess.TimeoutExpired:
             continue
+
+
+@pytest.fixture
+def bench(ministack: str, tmp_path: Path) -> Iterator[Bench]:
+    with bench_on(ministack, tmp_path) as bench:
+        yield bench

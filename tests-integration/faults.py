@@ -1,0 +1,68 @@
+"""What a proxy does to requests: refusals of whole calls, and of single entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqs_proxy import Forward, Intercept, Reply, Request, refusal
+
+DELETES = ("DeleteMessage", "DeleteMessageBatch")
+EXTENSIONS = ("ChangeMessageVisibility", "ChangeMessageVisibilityBatch")
+
+Concerns = Callable[[Request], bool]
+
+
+def is_delete(request: Request) -> bool:
+    return request.operation in DELETES
+
+
+def is_extension(request: Request) -> bool:
+    return request.operation in EXTENSIONS and all(
+        entry["VisibilityTimeout"] > 0 for entry in request.entries
+    )
+
+
+def refuse_first(times: int, concerns: Concerns, code: str, *, status: int = 400) -> Intercept:
+    """Refuse so many of the calls that `concerns` picks; the server sees none of these."""
+    left = times
+
+    def intercept(request: Request, forward: Forward) -> Reply:
+        nonlocal left
+        if left and concerns(request):
+            left -= 1
+            return refusal(code, status=status)
+        return forward(request)
+
+    return intercept
+
+
+def refuse_entry_once(
+    concerns: Concerns, picks: Callable[[dict[str, Any]], bool], code: str
+) -> Intercept:
+    """Refuse one entry, the first that `picks` picks, of a batch; the server sees the others."""
+    done = False
+
+    def intercept(request: Request, forward: Forward) -> Reply:
+        nonlocal done
+        if done or not concerns(request):
+            return forward(request)
+        picked = [entry for entry in request.entries if picks(entry)]
+        if not picked:
+            return forward(request)
+        done = True
+        (refused,) = picked
+        others = [entry for entry in request.entries if entry is not refused]
+        reply = Reply(200, {"Successful": [], "Failed": []})
+        if others:
+            reply = forward(replace(request, body={**request.body, "Entries": others}))
+        failure = {"Id": refused["Id"], "Code": code, "SenderFault": True, "Message": code}
+        failed = [*reply.failed, failure]
+        return replace(reply, body={**reply.body, "Failed": failed})
+
+    return intercept
+
+
+def both(first: Intercept, second: Intercept) -> Intercept:
+    return lambda request, forward: first(request, lambda passed: second(passed, forward))
