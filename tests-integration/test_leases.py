@@ -1,0 +1,101 @@
+"""Heartbeats: what is in hand stays in hand, however long and however rudely its handler runs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bench import Bench, job
+from faults import is_delete, is_extension, refuse_first
+from sqs_proxy import Forward, Reply, Request, refusal
+
+QUICK: dict[str, Any] = {"idle_wait_seconds": 2, "shutdown_timeout": 15}
+
+
+def test_l8_handlers_that_sleep_for_three_visibility_timeouts_run_once(bench: Bench) -> None:
+    """`blocking` is an async handler that calls `time.sleep`, and so blocks its loop."""
+    standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
+    ids = bench.send(standard, [job("blocking", "blocking", seconds=6.5)])
+    ids += bench.send(fifo, [job("sync", "sync", seconds=6.5, group="g")])
+    definitions = {
+        "standard": {"name": standard.name, "visibility_timeout": 2},
+        "fifo": {"name": fifo.name, "visibility_timeout": 2},
+    }
+    bench.serve_until_empty(definitions, standard, fifo, concurrency=2, **QUICK)
+    assert sorted(bench.traffic.received) == sorted(ids)
+    assert sorted(bench.journal.started()) == sorted(bench.journal.ended()) == sorted(ids)
+    assert sorted(bench.traffic.deleted) == sorted(ids)
+
+
+def test_l7_ten_in_hand_are_each_received_once_and_extended_in_one_call_a_tick(
+    bench: Bench,
+) -> None:
+    queue = bench.queue("jobs")
+    ids = bench.send(
+        queue, [job("sync" if n % 2 else "blocking", f"j{n}", seconds=0.8) for n in range(10)]
+    )
+    definition = {"name": queue.name, "visibility_timeout": 3, "claim_size": 10}
+    greedy = {**QUICK, "claim_ahead": 30, "hold_limit": 60}
+    bench.serve_until_empty({"q": definition}, queue, **greedy)
+    traffic = bench.traffic
+    assert sorted(traffic.received) == sorted(bench.journal.started()) == sorted(ids)
+    assert sorted(traffic.deleted) == sorted(ids)
+    assert traffic.given_back == {}
+    ticks = 10 * 0.8 / (3 / 3)
+    assert ticks / 2 <= len(traffic.extensions) <= ticks + 1
+    assert max(len(one.request.entries) for one in traffic.extensions) >= 9
+
+
+def test_l9_a_job_whose_first_two_extensions_are_throttled_runs_once(bench: Bench) -> None:
+    queue = bench.queue("jobs")
+    bench.send(queue, [job("sync", "j", seconds=4)])
+    bench.proxy.intercept = refuse_first(2, is_extension, "RequestThrottled")
+    definition = {"name": queue.name, "visibility_timeout": 3}
+    bench.serve_until_empty({"q": definition}, queue, **QUICK)
+    statuses = [one.reply.status for one in bench.traffic.extensions]
+    assert statuses[:3] == [400, 400, 200]
+    assert bench.traffic.received == bench.journal.started() == bench.traffic.deleted == ["j"]
+
+
+def test_l12_jobs_whose_deletes_are_throttled_past_their_leases_run_once(bench: Bench) -> None:
+    standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
+    bench.send(standard, [job("sync", "s")])
+    bench.send(fifo, [job("sync", "f", group="g")])
+    refused_until = time.monotonic() + 60
+
+    def refuse(request: Request, forward: Forward) -> Reply:
+        nonlocal refused_until
+        if not is_delete(request):
+            return forward(request)
+        refused_until = min(refused_until, time.monotonic() + 3)
+        late = time.monotonic() > refused_until
+        return forward(request) if late else refusal("RequestThrottled")
+
+    bench.proxy.intercept = refuse
+    definitions = {
+        "standard": {"name": standard.name, "visibility_timeout": 2},
+        "fifo": {"name": fifo.name, "visibility_timeout": 2},
+    }
+    bench.serve_until_empty(definitions, standard, fifo, concurrency=2, **QUICK)
+    traffic = bench.traffic
+    assert len(traffic.deletes) >= 4
+    assert {job for one in traffic.extensions for job in traffic.jobs(one)} == {"f", "s"}
+    assert sorted(traffic.received) == sorted(traffic.deleted) == ["f", "s"]
+    assert sorted(bench.journal.started()) == ["f", "s"]
+
+
+def test_l13_a_role_that_may_not_delete_runs_jobs_once_and_claims_no_more(bench: Bench) -> None:
+    queue = bench.queue("jobs")
+    bench.send(queue, [job("sync", f"j{n}") for n in range(40)])
+    bench.proxy.intercept = refuse_first(1000, is_delete, "AccessDeniedException", status=403)
+    with bench.worker({"q": {"name": queue.name, "visibility_timeout": 2}}, **QUICK) as worker:
+        worker.until_logged("queue_closed")
+        received = len(bench.traffic.received)
+        refused_at = bench.traffic.deletes[0].answered_at
+        time.sleep(3)
+    started = bench.journal.started()
+    assert len(started) == len(set(started)) < 40
+    late = [one for one in bench.traffic.receives if one.request.at > refused_at + 0.5]
+    assert not late
+    assert len(bench.traffic.received) <= received + 10
+    assert bench.traffic.deleted == []
