@@ -27,8 +27,8 @@ Payload = dict[str, Any]
 
 
 class Handlers:
-    """A payload has an `id`, and may have `seconds` (how long), `until` (the time of
-    `time.monotonic()` at which to end) and `fails` (how many receives are to raise).
+    """A payload has an `id`, and may have `seconds` (how long), `gate` (a path that the sync one
+    waits for) and `fails` (how many receives are to raise).
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -37,6 +37,7 @@ class Handlers:
     def sync(self, payload: Payload) -> None:
         with self._noted(payload):
             time.sleep(_duration(payload))
+            _await_gate(payload.get("gate"))
 
     async def aio(self, payload: Payload) -> None:
         with self._noted(payload):
@@ -76,8 +77,12 @@ def _context() -> JobContext:
 
 
 def _duration(payload: Payload) -> float:
-    until = payload.get("until")
-    return payload.get("seconds", 0) if until is None else max(0, until - time.monotonic())
+    return payload.get("seconds", 0)
+
+
+def _await_gate(path: str | None) -> None:
+    while path is not None and not Path(path).exists():
+        time.sleep(0.002)
 
 
 def _log_as_json() -> None:

@@ -74,6 +74,7 @@ def test_cancelling_run_async_is_a_stop(bench: Bench, handler: str) -> None:
         assert worker.wait() == 0
     assert worker.of("cancelled")
     started = bench.journal.started()
+    assert len(started) == 2
     assert sorted(bench.traffic.deleted) == sorted(started) == sorted(bench.journal.ended())
     assert drain(queue) == sorted({"j0", "j1", "j2"} - set(started))
     assert_adds_up(worker.last_line(), received=3)
