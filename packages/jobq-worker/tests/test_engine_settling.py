@@ -132,6 +132,20 @@ def test_deletes_go_ten_to_a_call_and_wait_50_ms_at_most() -> None:
     assert len(worker.running) == 1, "the slow job kept the worker from being idle"
 
 
+def test_a_delete_waits_for_company_not_for_one_that_backs_off() -> None:
+    world = a_world("refused")
+    world.faults["ack refused"].errors.extend([THROTTLED] * 20)
+    world.usual = Conduct(0.01)
+    world.conduct["slow"] = [Conduct(100)]
+    world.worker(concurrency=4)
+    world.run(10)
+    world.send("jobs", "slow")
+    world.run(1)
+    world.send("jobs", "quick")
+    world.run(0.2)
+    assert "quick" in world.deleted
+
+
 def test_a_delete_never_waits_while_the_worker_is_otherwise_idle() -> None:
     world = World(latency=(0.001, 0.001))
     world.queue("jobs")

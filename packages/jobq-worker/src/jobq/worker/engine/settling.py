@@ -25,8 +25,6 @@ def delete(state: State, held: Held, outcome: Outcome) -> None:
     held.phase = Phase.SETTLING
     held.settlement = Settlement(outcome)
     held.settle_at = state.now
-    if not held.queue.to_delete:
-        held.queue.delete_since = state.now
     held.queue.to_delete.append(held)
 
 
@@ -63,7 +61,7 @@ def flushes_at(state: State, queue: QueueState) -> float:
 
 
 def deletes_due_at(queue: QueueState) -> float:
-    return queue.delete_since + COMPANY_SECONDS
+    return min(held.settle_at for held in queue.to_delete) + COMPANY_SECONDS
 
 
 def _flush_deletes(state: State, queue: QueueState) -> None:
@@ -83,7 +81,6 @@ def _flush_deletes(state: State, queue: QueueState) -> None:
         return
     leaving = set(map(id, sent))
     queue.to_delete = [held for held in queue.to_delete if id(held) not in leaving]
-    queue.delete_since = state.now
     for first in range(0, len(sent), size):
         some = sent[first : first + size]
         number = _call(state, queue, "delete", some)
@@ -155,13 +152,7 @@ def settled(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> N
 
 def _requeue(state: State, call: Call, held: Held, *, at: float) -> None:
     held.settle_at = at
-    queue = held.queue
-    if call.kind == "delete":
-        if not queue.to_delete:
-            queue.delete_since = at
-        queue.to_delete.append(held)
-    else:
-        queue.to_hide.append(held)
+    (held.queue.to_delete if call.kind == "delete" else held.queue.to_hide).append(held)
     state.due(held, min(held.extend_at, held.visible_at))
 
 

@@ -126,7 +126,6 @@ class QueueState:
     refusals: list[Held] = field(default_factory=list[Held])
     shut: dict[str, Lane] = field(default_factory=dict[str, Lane])
     to_delete: list[Held] = field(default_factory=list[Held])
-    delete_since: float = 0
     to_hide: list[Held] = field(default_factory=list[Held])
     running: int = 0
     due_at: float = math.inf
