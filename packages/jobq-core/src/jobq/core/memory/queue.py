@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, ConfigurationError, JobqError
-from jobq.core.memory.limits import (
+from jobq.core.limits import (
     LARGEST_BATCH,
     LARGEST_MESSAGE_BYTES,
     check_receive,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from jobq.core.errors import ConfigurationError, QueueNotFoundError
+from jobq.core.limits import LARGEST_MESSAGE_BYTES, check_visibility
 from jobq.core.memory.clock import Clock, SystemClock
-from jobq.core.memory.limits import LARGEST_MESSAGE_BYTES, check_visibility
 from jobq.core.memory.store import Redrive, Store
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from itertools import count
 from math import ceil
 from typing import TYPE_CHECKING
 
+from jobq.core.attributes import natural
 from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, BackendError, LeaseLostError
-from jobq.core.memory.attributes import natural
+from jobq.core.limits import check_message
 from jobq.core.memory.lanes import Entry, Lane
-from jobq.core.memory.limits import check_message
 from jobq.core.message import QueueStats
 
 if TYPE_CHECKING:

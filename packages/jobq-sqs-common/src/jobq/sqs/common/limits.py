@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from jobq.core import Capabilities, ConfigurationError
+from jobq.core.attributes import size, spell_out
 from jobq.core.errors import LONGEST_VISIBILITY_SECONDS
-from jobq.core.memory.attributes import size, spell_out
-from jobq.core.memory.limits import (
+from jobq.core.limits import (
     LARGEST_BATCH,
     LARGEST_MESSAGE_BYTES,
     check_message,

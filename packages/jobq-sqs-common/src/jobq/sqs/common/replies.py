@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from jobq.core import Attribute, BackendError, Lease, QueueInfo, QueueStats
-from jobq.core.memory.attributes import natural
+from jobq.core.attributes import natural
 from jobq.sqs.common import faults
 from jobq.sqs.common.limits import LARGEST_MESSAGE_BYTES
 

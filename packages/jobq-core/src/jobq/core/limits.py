@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from jobq.core.attributes import check_text, size, spell_out
 from jobq.core.errors import (
     LONGEST_VISIBILITY_SECONDS,
     ConfigurationError,
@@ -14,7 +15,6 @@ from jobq.core.errors import (
     MessageTooLargeError,
     UnsupportedFeatureError,
 )
-from jobq.core.memory.attributes import check_text, size, spell_out
 
 if TYPE_CHECKING:
     from jobq.core.message import Attribute, Message

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobq.core import Attribute, InvalidMessageError
-from jobq.core.memory.attributes import natural, size, spell_out
+from jobq.core.attributes import natural, size, spell_out
 
 plain_values = st.one_of(
     st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
