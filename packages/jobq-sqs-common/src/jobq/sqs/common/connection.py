@@ -17,10 +17,22 @@ _CONNECT = Call("connect", {})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sdk:
-    """What is needed of an SDK: how to make a client, and the classes of what it raises."""
+    """What is needed of an SDK: its classes of sessions, of client options, of what it raises."""
 
-    make_client: Callable[[ClientOptions], Any]
+    session: Callable[[], Any]
+    config: Callable[..., Any]
     raised: tuple[type[Exception], ...]
+
+    def make_client(self, options: ClientOptions) -> Any:
+        """An SQS client on a session of its own: boto3's default one isn't safe to make clients
+        with from several threads at once.
+        """
+        return self.session().client(
+            "sqs",
+            region_name=options.region_name,
+            endpoint_url=options.endpoint_url,
+            config=self.config(**options.config),
+        )
 
     def client(self, options: ClientOptions) -> Any:
         """A client, or `ConfigurationError` where none can be made with these options."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,24 +10,7 @@ from jobq.sqs.common.connection import Sdk
 from jobq.sqs.common.limits import STANDARD
 from jobq.sqs.common.queue import SqsQueue
 
-if TYPE_CHECKING:
-    from jobq.sqs.common.client import ClientOptions
-
-
-def make_client(options: ClientOptions) -> Any:
-    """An SQS client on a session of its own: boto3's default one isn't safe to make clients with
-    from several threads at once.
-    """
-    session: Any = boto3.session.Session()
-    return session.client(
-        "sqs",
-        region_name=options.region_name,
-        endpoint_url=options.endpoint_url,
-        config=Config(**options.config),
-    )
-
-
-SDK = Sdk(make_client=make_client, raised=(BotoCoreError, ClientError))
+SDK = Sdk(session=boto3.session.Session, config=Config, raised=(BotoCoreError, ClientError))
 
 
 class SqsStandardQueue(SqsQueue):
