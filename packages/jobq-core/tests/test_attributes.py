@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobq.core import Attribute, InvalidMessageError
-from jobq.core.attributes import natural, size, spell_out
+from jobq.core.attributes import message_size, natural, spell_out
 
 plain_values = st.one_of(
     st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
@@ -48,41 +49,62 @@ def test_other_notations_are_none(number: str) -> None:
         spell_out({"n": Attribute("Number", number)})
 
 
-@pytest.mark.parametrize("name", ["a", "A.b-c_d.9", "x" * 256, "awsome", "aws_x"])
+@pytest.mark.parametrize("name", ["a", "A.b-c_d.9", "a.b-c_D.9", "x" * 256, "awsome", "aws_x"])
 def test_a_name_may_hold_what_sqs_takes(name: str) -> None:
     spell_out({name: "x"})
 
 
 @pytest.mark.parametrize(
-    "name", ["", "x" * 257, ".a", "a.", "a..b", "AWS.a", "aws.a", "Amazon.a", "a b", "ä", "a\n"]
+    "name",
+    [
+        *("", "x" * 257, ".a", "a.", "a..b", "AWS.a", "aws.a", "Amazon.a", "amazon.a"),
+        *("a b", "ä", "é", "a\n", 7),
+    ],
 )
-def test_a_name_may_hold_nothing_else(name: str) -> None:
-    with pytest.raises(InvalidMessageError, match="attribute name"):
+def test_a_name_may_hold_nothing_else(name: Any) -> None:
+    text = re.escape(f"attribute name {name!r}: SQS takes 1 to 256 letters")
+    with pytest.raises(InvalidMessageError, match=text):
         spell_out({name: "x"})
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "what"),
     [
-        None,
-        True,
-        1.5,
-        ["x"],
-        10**38,
-        Attribute("string", "x"),
-        Attribute("", "x"),
-        Attribute("String.", "x"),
-        Attribute("String", b"x"),
-        Attribute("Binary", "x"),
-        Attribute("Binary", b""),
-        Attribute("Number", b"1"),
+        (None, "None, of type NoneType: it takes str"),
+        (True, "True, of type bool: it takes str"),
+        (1.5, "1.5, of type float: it takes str"),
+        (["x"], "of type list"),
+        (10**38, "more than 38 digits: send it as a str"),
+        ("", "is empty.* leave it out"),
+        (b"", "is empty.* leave it out"),
+        ("a\x00", r"U\+0000 at position 1: .* escape or encode it"),
+        ("\ud800", r"U\+D800 at position 0"),
+        (Attribute("Text", "x"), "has data type 'Text'"),
+        (Attribute("string", "x"), "has data type 'string'"),
+        (Attribute("", "x"), "has data type ''"),
+        (Attribute("String.", "x"), "has data type 'String.'"),
+        (Attribute("String", ""), "is empty"),
+        (Attribute("String", b"x"), "b'x', of type bytes"),
+        (Attribute("Binary", "x"), "'x', of type str: Binary takes bytes"),
+        (Attribute("Binary", b""), "is empty"),
+        (Attribute("Number", b"1"), "b'1', of type bytes"),
     ],
 )
-def test_a_value_of_another_type_is_refused_with_the_attribute_s_name(value: Any) -> None:
-    with pytest.raises(InvalidMessageError, match="'name'"):
+def test_a_value_that_sqs_refuses_is_refused_with_the_attribute_s_name(
+    value: Any, what: str
+) -> None:
+    with pytest.raises(InvalidMessageError, match=f"'name' .*{what}"):
         spell_out({"name": value})
 
 
 def test_the_size_counts_names_types_and_values_in_bytes() -> None:
     attributes = {"né": Attribute("String", "ü"), "b": Attribute("Binary", b"\0\0")}
-    assert size(attributes) == (3 + 6 + 2) + (1 + 6 + 2)
+    assert message_size("é", attributes) == 2 + (3 + 6 + 2) + (1 + 6 + 2)
+
+
+def test_sizes_are_bytes_of_body_names_types_and_values() -> None:
+    assert message_size("é", {}) == 2
+    assert message_size("", {"ü": "ß"}) == 2 + len("String") + 2
+    assert message_size("", {"n": -12}) == 1 + len("Number") + 3
+    assert message_size("", {"b": b"\x00\x01"}) == 1 + len("Binary") + 2
+    assert message_size("", {"f": Attribute("Number.float", "1.50")}) == 1 + 12 + 4

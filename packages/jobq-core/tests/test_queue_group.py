@@ -345,10 +345,10 @@ def test_propagation_that_had_to_be_dropped_is_a_warning_that_names_it() -> None
         (False, {"delay_seconds": -1}, InvalidMessageError, "not -1"),
         (False, {"delay_seconds": "5"}, InvalidMessageError, "not '5'"),
         (False, {"delay_seconds": 901}, DelayTooLongError, "901.* 900 s at most"),
-        (False, {"message_deduplication_id": "d"}, UnsupportedFeatureError, "for FIFO queues"),
+        (False, {"message_deduplication_id": "d"}, UnsupportedFeatureError, "'d'.* FIFO"),
         (False, {"message_group_id": "a b"}, InvalidMessageError, "1 to 128"),
-        (True, {}, InvalidMessageError, "needs a message_group_id"),
-        (True, {"message_group_id": ""}, InvalidMessageError, "1 to 128"),
+        (True, {}, InvalidMessageError, "message_group_id is None"),
+        (True, {"message_group_id": ""}, InvalidMessageError, "message_group_id is ''.* 1 to 128"),
         (True, {"message_group_id": "g", "delay_seconds": 1}, UnsupportedFeatureError, "FIFO"),
     ],
 )

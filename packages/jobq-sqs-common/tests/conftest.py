@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import pytest
 
 from jobq.core import Capabilities
+from jobq.core.limits import FIFO
 from jobq.sqs.common.calls import Call, Flow, drive
-from jobq.sqs.common.limits import FIFO
 from jobq.sqs.common.queue_calls import QueueCalls
 
 T = TypeVar("T")

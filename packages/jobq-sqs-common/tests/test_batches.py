@@ -7,8 +7,8 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobq.core.limits import LARGEST_BATCH_BYTES
 from jobq.sqs.common.batches import by_count, take
-from jobq.sqs.common.limits import LARGEST_BATCH_BYTES
 
 sizes = st.lists(st.integers(1, LARGEST_BATCH_BYTES), max_size=60)
 

@@ -21,6 +21,7 @@ URL = {"QueueUrl": "https://sqs/1/orders"}
 
 def wanted(**options: Any) -> Wanted:
     given: dict[str, Any] = {
+        "name": "orders.fifo" if options.get("fifo") else "orders",
         "fifo": False,
         "visibility_timeout": None,
         "dead_letter_queue": None,
@@ -32,7 +33,7 @@ def wanted(**options: Any) -> Wanted:
 
 
 def making(script: Script, **options: Any) -> Flow[str]:
-    return create("orders", wanted(**options), clock=lambda: script.now)
+    return create(wanted(**options), clock=lambda: script.now)
 
 
 def test_an_existing_queue_is_returned_as_it_is(script: Script) -> None:
@@ -101,7 +102,9 @@ def test_what_no_waiting_cures_is_raised_at_once(script: Script) -> None:
         ({"visibility_timeout": 43_201}, "43201"),
         ({"dead_letter_queue": "dead"}, "'dead'.*None.*both or neither"),
         ({"max_receive_count": 3}, "None.*3.*both or neither"),
-        ({"max_receive_count": 0, "dead_letter_queue": "dead"}, "1 to 1000, not 0"),
+        ({"max_receive_count": 0, "dead_letter_queue": "dead"}, "'orders'.*1 to 1000, not 0"),
+        ({"max_receive_count": 3, "dead_letter_queue": "arn:aws:sqs:r:1:d.fifo"}, "another kind"),
+        ({"max_receive_count": 3, "dead_letter_queue": "dead", "fifo": True}, "another kind"),
     ],
 )
 def test_what_cannot_be_wanted_is_refused_before_any_call(

@@ -18,8 +18,8 @@ from jobq.core import (
     PublishResult,
     QueueNotFoundError,
 )
+from jobq.core.limits import FIFO, STANDARD
 from jobq.sqs.common.calls import Call, drive
-from jobq.sqs.common.limits import FIFO, STANDARD
 from jobq.sqs.common.queue_calls import QueueCalls
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobq.core import BackendError, Lease, LeaseLostError, SettleResult
+from jobq.core.limits import STANDARD
 from jobq.sqs.common.calls import Call
-from jobq.sqs.common.limits import STANDARD
 from jobq.sqs.common.queue_calls import QueueCalls
 
 if TYPE_CHECKING:

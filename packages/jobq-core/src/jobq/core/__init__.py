@@ -15,7 +15,6 @@ from jobq.core.errors import (
     NonRetryableError,
     PublishBatchError,
     QueueNotFoundError,
-    RetryAfter,
     UnknownQueueError,
     UnsupportedFeatureError,
 )
@@ -35,7 +34,7 @@ from jobq.core.message import (
 )
 from jobq.core.middleware import JobMiddleware
 from jobq.core.queue_group import QueueGroup
-from jobq.core.retries import RetryPolicy
+from jobq.core.retries import RetryAfter, RetryPolicy
 
 __all__ = [
     "AsyncQueue",

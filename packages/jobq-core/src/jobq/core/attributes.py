@@ -1,4 +1,4 @@
-"""Message attributes as SQS takes them and gives them back."""
+"""Text and message attributes as SQS takes them, counts them and gives them back."""
 
 from __future__ import annotations
 
@@ -13,42 +13,62 @@ if TYPE_CHECKING:
 
     from jobq.core.message import AttributeValue
 
-# SQS developer guide, "Message attribute components" and "quotas related to messages".
+# SQS developer guide, "message attribute components" and "quotas related to messages".
 MOST_ATTRIBUTES = 10
-_NAME = re.compile(r"(?!\.)(?!.*\.\.)(?!.*\.\Z)(?!(?i:aws|amazon)\.)[A-Za-z0-9_.-]{1,256}\Z")
+_MOST_DIGITS = 38
+_LONGEST_NAME = 256
+_NAME = re.compile(r"(?!\.)(?!.*\.\.)(?!.*\.\Z)(?!(?i:aws|amazon)\.)[A-Za-z0-9_.-]+\Z")
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[^\s]{1,249})?\Z")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\Z", re.ASCII)
-_MOST_DIGITS = 38
-# The characters of XML 1.0, which is what SQS allows in bodies and in string attributes.
-_ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# SendMessage: bodies and string attributes are of the characters of XML 1.0; this is any other.
+REFUSED_CHARACTER = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def check_text(what: str, text: object) -> None:
     """Raise `InvalidMessageError` for no text, an empty one, or a character SQS doesn't take."""
+    problem = _text_problem(text)
+    if problem:
+        raise InvalidMessageError(f"{what} {problem}")
+
+
+def _text_problem(text: object) -> str | None:
     if not isinstance(text, str):
-        raise InvalidMessageError(
-            f"{what} is {text!r}, of type {type(text).__name__}: it takes a str"
-        )
+        return f"is {text!r}, of type {type(text).__name__}: it takes a str"
     if not text:
-        raise InvalidMessageError(f"{what} is empty: SQS takes at least one character")
-    if found := _ILLEGAL.search(text):
-        raise InvalidMessageError(
-            f"{what} holds U+{ord(found[0]):04X} at position {found.start()}: SQS takes #x9, #xA, "
+        return "is empty: SQS takes at least one character"
+    if found := REFUSED_CHARACTER.search(text):
+        return (
+            f"holds U+{ord(found[0]):04X} at position {found.start()}: SQS takes #x9, #xA, "
             "#xD, #x20 to #xD7FF, #xE000 to #xFFFD and #x10000 to #x10FFFF; escape or encode it"
         )
+    return None
 
 
 def spell_out(attributes: Mapping[str, AttributeValue]) -> dict[str, Attribute]:
     """Every attribute with its data type; raises `InvalidMessageError` naming one that is wrong."""
-    if len(attributes) > MOST_ATTRIBUTES:
+    check_count("a message", len(attributes))
+    return {name: spell(name, value) for name, value in attributes.items()}
+
+
+def spell(name: str, value: AttributeValue) -> Attribute:
+    """One attribute with its data type; raises `InvalidMessageError` where it is wrong."""
+    problem = _name_problem(name)
+    if problem:
+        raise InvalidMessageError(f"attribute name {name!r}: {problem}")
+    data_type, content = _typed(name, value)
+    typed = value if isinstance(value, Attribute) else None
+    problem = _content_problem(data_type, content, plain=typed is None)
+    if problem:
+        raise InvalidMessageError(f"attribute {name!r} {problem}")
+    return typed or Attribute(data_type, content)
+
+
+def check_count(owner: str, count: int) -> None:
+    """Raise `InvalidMessageError` where `owner`, a message, has more attributes than SQS takes."""
+    if count > MOST_ATTRIBUTES:
         raise InvalidMessageError(
-            f"a message takes {MOST_ATTRIBUTES} attributes, not {len(attributes)}: "
-            "put the rest into the body"
+            f"{owner} takes {MOST_ATTRIBUTES} attributes, not {count}: put the rest into the body"
         )
-    spelled = {name: _spell(name, value) for name, value in attributes.items()}
-    for name, attribute in spelled.items():
-        _check(name, attribute)
-    return spelled
 
 
 def natural(attribute: Attribute) -> AttributeValue:
@@ -62,33 +82,30 @@ def natural(attribute: Attribute) -> AttributeValue:
             return attribute
 
 
-def size(attributes: Mapping[str, Attribute]) -> int:
-    """Bytes that attributes count with: name, data type and value of each."""
-    return sum(
-        len(name.encode()) + len(attribute.data_type.encode()) + len(_value_bytes(attribute))
-        for name, attribute in attributes.items()
-    )
+def message_size(body: str, attributes: Mapping[str, AttributeValue]) -> int:
+    """Bytes as SQS counts a message: its body, and each attribute's name, data type and value."""
+    return _length(body) + sum(attribute_size(name, value) for name, value in attributes.items())
 
 
-def _value_bytes(attribute: Attribute) -> bytes:
-    value = attribute.value
-    return value.encode() if isinstance(value, str) else value
+def attribute_size(name: str, value: AttributeValue) -> int:
+    data_type, content = _typed(name, value)
+    return _length(name) + _length(data_type) + _length(content)
 
 
-def _spell(name: str, value: object) -> Attribute:
-    match value:
-        case Attribute():
-            return value
-        case bool():
-            pass
-        case str():
-            return Attribute("String", value)
-        case int():
-            return Attribute("Number", _digits(name, value))
-        case bytes():
-            return Attribute("Binary", value)
-        case _:
-            pass
+def _length(value: str | bytes) -> int:
+    return len(value) if isinstance(value, bytes) or value.isascii() else len(value.encode())
+
+
+def _typed(name: str, value: object) -> tuple[str, str | bytes]:
+    """The data type that a value travels as, and what SQS is given of it."""
+    if isinstance(value, str):
+        return "String", value
+    if isinstance(value, Attribute):
+        return value.data_type, value.value
+    if isinstance(value, bytes):
+        return "Binary", value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "Number", _digits(name, value)
     raise InvalidMessageError(
         f"attribute {name!r} is {value!r}, of type {type(value).__name__}: "
         "it takes str, int, bytes or Attribute"
@@ -103,37 +120,36 @@ def _digits(name: str, value: int) -> str:
     return str(value)
 
 
-def _check(name: str, attribute: Attribute) -> None:
-    if not _NAME.match(name):
-        raise InvalidMessageError(
-            f"attribute name {name!r}: SQS takes 1 to 256 of A-Z, a-z, 0-9, '_', '-' and single "
-            "inner '.', and no name that begins with 'AWS.' or 'Amazon.'"
+def _name_problem(name: object) -> str | None:
+    if isinstance(name, str) and len(name) <= _LONGEST_NAME and _NAME.match(name):
+        return None
+    return (
+        f"SQS takes 1 to {_LONGEST_NAME} letters (A-Z, a-z), digits, '_', '-' and single inner "
+        "'.', and no name that begins with 'AWS.' or 'Amazon.'"
+    )
+
+
+def _content_problem(data_type: str, value: str | bytes, *, plain: bool) -> str | None:
+    """What is wrong with a value. One that was `plain` has the data type that goes with it."""
+    if not (plain or _DATA_TYPE.match(data_type)):
+        return (
+            f"has data type {data_type!r}: SQS takes String, Number and Binary, each with a label "
+            "after a '.' if need be"
         )
-    if not _DATA_TYPE.match(attribute.data_type):
-        raise InvalidMessageError(
-            f"attribute {name!r} has data type {attribute.data_type!r}: SQS takes String, Number "
-            "and Binary, each with a label after a '.' if need be"
-        )
-    if attribute.data_type.startswith("Binary"):
-        _check_binary(name, attribute.value)
-        return
-    check_text(f"attribute {name!r}", attribute.value)
-    if attribute.data_type.startswith("Number"):
-        _check_number(name, attribute.value)
+    if not value:
+        return "is empty: SQS takes at least one character or byte; leave it out"
+    if data_type.startswith("Binary"):
+        if isinstance(value, bytes):
+            return None
+        return f"is {value!r}, of type {type(value).__name__}: Binary takes bytes"
+    problem = _text_problem(value)
+    if problem is None and not plain and data_type.startswith("Number"):
+        problem = _number_problem(str(value))
+    return problem
 
 
-def _check_binary(name: str, value: object) -> None:
-    if not isinstance(value, bytes) or not value:
-        raise InvalidMessageError(
-            f"attribute {name!r} of type Binary is {value!r}: it takes at least one byte"
-        )
-
-
-def _check_number(name: str, value: str | bytes) -> None:
-    value = str(value)
+def _number_problem(value: str) -> str | None:
     digits = re.split("[eE]", value)[0].replace(".", "").lstrip("+-0")
-    if not _NUMBER.match(value) or len(digits) > _MOST_DIGITS:
-        raise InvalidMessageError(
-            f"attribute {name!r} is the number {value!r}: SQS takes decimal notation with up to "
-            f"{_MOST_DIGITS} digits"
-        )
+    if _NUMBER.match(value) and len(digits) <= _MOST_DIGITS:
+        return None
+    return f"is the number {value!r}: SQS takes decimal notation with up to {_MOST_DIGITS} digits"

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NoReturn, cast
 
+from jobq.core.attributes import REFUSED_CHARACTER
 from jobq.core.errors import InvalidMessageError
 
 # Parsers differ in how deep they go; this keeps every reader far from its own limit.
 DEEPEST_NESTING = 100
 
-# SQS takes #x9 #xA #xD #x20-#xD7FF #xE000-#xFFFD #x10000-#x10FFFF (SendMessage). json escapes the
-# control characters itself; these it leaves as they are.
-_REFUSED = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 
 
@@ -66,7 +64,7 @@ def encode_json(value: dict[str, Any], owner: str) -> str:
         raise InvalidMessageError(f"{owner} can't be written as JSON: {error}") from error
     if text.isascii():
         return text
-    return _REFUSED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return REFUSED_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def decode_body(body: str) -> Decoded | Malformed:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, ConfigurationError
+from jobq.core.errors import ConfigurationError
+from jobq.core.limits import LARGEST_BATCH, LONGEST_VISIBILITY_SECONDS
 from jobq.core.retries import RetryPolicy
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class QueueDefinition:
         _check_positive("weight", self.weight)
         _check_positive("max_runtime_seconds", self.max_runtime_seconds)
         _check_count("concurrency", self.concurrency)
-        _check_count("claim_size", self.claim_size, most=10)
+        _check_count("claim_size", self.claim_size, most=LARGEST_BATCH)
         _check_visibility(self.visibility_timeout)
         _check_retry(self.retry)
         object.__setattr__(self, "sensitive", _names(self.sensitive))

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from jobq.core.message import PublishResult
 
-# ChangeMessageVisibility: 0 to 43,200 seconds (SQS quotas).
-LONGEST_VISIBILITY_SECONDS = 43_200
-
 
 class JobqError(Exception):
     """The root of all that jobq raises on its own account."""
@@ -100,19 +97,3 @@ class PublishBatchError(BackendError):
 
 class NonRetryableError(Exception):
     """Raised by a handler: this message can never succeed, delete it."""
-
-
-class RetryAfter(Exception):  # noqa: N818 - an instruction to the worker, not a failure
-    """Raised by a handler: leave this message and deliver it again after `seconds`.
-
-    Raises `DelayTooLongError` over 43,200 s, the longest visibility timeout of SQS.
-    """
-
-    def __init__(self, seconds: float, reason: str = "") -> None:
-        if not 0 <= seconds <= LONGEST_VISIBILITY_SECONDS:
-            raise DelayTooLongError(
-                f"RetryAfter takes 0 to {LONGEST_VISIBILITY_SECONDS} seconds, not {seconds!r}: "
-                "a message can't be hidden for longer; enqueue a new job for a later time"
-            )
-        super().__init__(reason or f"again in {seconds} s")
-        self.seconds = seconds

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from math import inf
 from typing import Any
 
 from jobq.core.codec import encode_body
-from jobq.core.errors import DelayTooLongError, InvalidMessageError, UnsupportedFeatureError
+from jobq.core.errors import InvalidMessageError
 from jobq.core.job import Job
+from jobq.core.limits import check_delay, check_ids
 from jobq.core.message import AttributeValue, Capabilities, Message
 from jobq.core.propagation import check_attributes, fit_attributes
-
-# SendMessage: DelaySeconds 0 to 900; MessageGroupId and MessageDeduplicationId 1 to 128
-# alphanumeric and punctuation characters.
-LONGEST_DELAY_SECONDS = 900
-_ID = re.compile(r"[!-~]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +53,15 @@ class JobRequest:
             raise InvalidMessageError(
                 f"max_attempts must be a whole number, 1 to 2**31 - 1, not {self.max_attempts!r}"
             )
-        _check_id("message_group_id", self.message_group_id)
-        _check_id("message_deduplication_id", self.message_deduplication_id)
-        if capabilities.ordered and self.message_group_id is None:
-            raise InvalidMessageError(
-                f"job type {self.job_type!r} needs a message_group_id: the queue is FIFO, and "
-                "keeps order inside each group"
-            )
-        if not capabilities.ordered and self.message_deduplication_id is not None:
-            raise UnsupportedFeatureError(
-                "message_deduplication_id is for FIFO queues: leave it out, or use a FIFO queue"
-            )
-        _check_delay(self.delay_seconds, capabilities)
+        check_ids(
+            self.message_group_id,
+            self.message_deduplication_id,
+            fifo=capabilities.ordered,
+            prefix="message_",
+        )
+        check_delay(self.delay_seconds, fifo=not capabilities.delays)
 
-    def to_message(self, job: Job, largest: float) -> tuple[Message, list[str]]:
+    def to_message(self, job: Job, largest: int) -> tuple[Message, list[str]]:
         """The message for the job as the hooks left it, and what propagation had to be dropped.
 
         `largest` is what the queue takes, in bytes. Raises `InvalidMessageError` and
@@ -100,27 +89,4 @@ def _check_mapping(name: str, value: object) -> None:
     if not isinstance(value, Mapping):
         raise InvalidMessageError(
             f"{name} must be a mapping with string keys, not {type(value).__name__}"
-        )
-
-
-def _check_id(name: str, value: object) -> None:
-    if value is None or (isinstance(value, str) and _ID.fullmatch(value)):
-        return
-    raise InvalidMessageError(
-        f"{name} must be 1 to 128 ASCII letters, digits and punctuation, not {value!r}"
-    )
-
-
-def _check_delay(seconds: object, capabilities: Capabilities) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < inf:
-        raise InvalidMessageError(f"delay_seconds must be 0 or more seconds, not {seconds!r}")
-    if seconds > 0 and not capabilities.delays:
-        raise UnsupportedFeatureError(
-            f"delay_seconds is {seconds!r}, and a FIFO queue delays no single message: "
-            "leave it 0, or set a delay on the queue"
-        )
-    if seconds > LONGEST_DELAY_SECONDS:
-        raise DelayTooLongError(
-            f"delay_seconds is {seconds!r}, and a message can be delayed for "
-            f"{LONGEST_DELAY_SECONDS} s at most"
         )

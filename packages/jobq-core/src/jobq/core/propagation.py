@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from jobq.core.attributes import (
+    MOST_ATTRIBUTES,
+    attribute_size,
+    check_count,
+    message_size,
+    spell,
+    spell_out,
+)
 from jobq.core.codec import Malformed, decode_body, decode_json, encode_json
-from jobq.core.errors import InvalidMessageError, MessageTooLargeError
+from jobq.core.errors import InvalidMessageError
 from jobq.core.job import Job
-from jobq.core.message import Attribute, AttributeValue, Lease
+from jobq.core.limits import LARGEST_MESSAGE_BYTES, check_size
+from jobq.core.message import AttributeValue, Lease
 
 CORRELATION_FIELDS = "correlation_fields"
 MAX_ATTEMPTS = "max_attempts"
-# SendMessage: at most ten attributes. Names: letters, digits, _ - and single inner dots, 256 at
-# most, none that begins with AWS. or Amazon. in any case.
-MOST_ATTRIBUTES = 10
-_NAME = re.compile(r"(?!aws\.|amazon\.)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*", re.ASCII | re.IGNORECASE)
-_TYPE = re.compile(r"(?:String|Number|Binary)(?:\.[^\x00-\x1f]+)?")
-_REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _OURS = ("queue", "message_id", "job_type", "receive_count", "group_id", "trace_id", "span_id")
 # positional_args would be applied to the event with %.
@@ -28,19 +30,12 @@ _RESERVED = frozenset(_OURS + _STRUCTLOGS)
 
 def check_attributes(attributes: Mapping[str, AttributeValue]) -> None:
     """Refuse what a caller may not send, with `InvalidMessageError`."""
-    for name, value in attributes.items():
-        if name in (CORRELATION_FIELDS, MAX_ATTEMPTS):
+    for name in (CORRELATION_FIELDS, MAX_ATTEMPTS):
+        if name in attributes:
             raise InvalidMessageError(
-                f"message attribute {name!r} is jobq's own: pass it as the argument of that name"
+                f"attribute {name!r} is jobq's own: pass it as the argument of that name"
             )
-        if not _good_name(name):
-            raise InvalidMessageError(
-                f"message attribute name {name!r}: 1 to 256 letters, digits, '_', '-' and inner "
-                "dots, not beginning with 'AWS.' or 'Amazon.'"
-            )
-        problem = _problem(value)
-        if problem is not None:
-            raise InvalidMessageError(f"message attribute {name!r} {problem}")
+    spell_out(attributes)
 
 
 def fit_attributes(
@@ -49,7 +44,7 @@ def fit_attributes(
     *,
     attributes: Mapping[str, AttributeValue] | None = None,
     max_attempts: int | None = None,
-    largest: float = float("inf"),
+    largest: int = LARGEST_MESSAGE_BYTES,
 ) -> tuple[dict[str, AttributeValue], list[str]]:
     """All attributes of a job's message, and the names of those that had to be left out.
 
@@ -61,17 +56,11 @@ def fit_attributes(
     kept: dict[str, AttributeValue] = dict(attributes or {})
     if max_attempts is not None:
         kept[MAX_ATTEMPTS] = max_attempts
-    if len(kept) > MOST_ATTRIBUTES:
-        raise InvalidMessageError(
-            f"job type {job.job_type!r} has {len(kept)} message attributes, max_attempts included: "
-            f"SQS takes {MOST_ATTRIBUTES}"
-        )
+    message = f"the message of job type {job.job_type!r}"
+    ours = "" if max_attempts is None else ", max_attempts included,"
+    check_count(f"{message}{ours}", len(kept))
     size = message_size(body, kept)
-    if size > largest:
-        raise MessageTooLargeError(
-            f"job type {job.job_type!r}: body and attributes are {size} bytes, and the queue takes "
-            f"{largest}: store the data elsewhere and send a reference"
-        )
+    check_size(message, size, largest)
     dropped: list[str] = []
     for name, value in _propagation(job):
         if name in kept:
@@ -79,17 +68,12 @@ def fit_attributes(
         if not _travels(name, value):
             dropped.append(name)
             continue
-        size += _attribute_size(name, value)
+        size += attribute_size(name, value)
         if len(kept) == MOST_ATTRIBUTES or size > largest:
             dropped.append(name)
         else:
             kept[name] = value
     return kept, dropped
-
-
-def message_size(body: str, attributes: Mapping[str, AttributeValue]) -> int:
-    """Bytes as SQS counts them: the body, and each attribute's name, type and value."""
-    return _length(body) + sum(_attribute_size(name, attributes[name]) for name in attributes)
 
 
 def read_job(queue: str, lease: Lease) -> Job | Malformed:
@@ -144,41 +128,11 @@ def _propagation(job: Job) -> Iterator[tuple[str, Any]]:
 
 
 def _travels(name: str, value: object) -> bool:
-    return isinstance(value, str) and _problem(value) is None and _good_name(name)
-
-
-def _good_name(name: object) -> bool:
-    return isinstance(name, str) and len(name) <= 256 and _NAME.fullmatch(name) is not None
-
-
-def _problem(value: object) -> str | None:
-    if isinstance(value, Attribute):
-        if _TYPE.fullmatch(value.data_type) is None:
-            return f"has the type {value.data_type!r}: String, Number or Binary, then '.label'"
-        value = value.value
-    if isinstance(value, str):
-        if not value:
-            return "is empty, which SQS refuses: leave it out"
-        character = _REFUSED.search(value)
-        if character is not None:
-            return f"holds {character[0]!r}, a character that SQS refuses: encode it first"
-        return None
-    if isinstance(value, bytes):
-        return None if value else "is empty, which SQS refuses: leave it out"
-    if type(value) is int:
-        return None if abs(value) < 10**38 else "is a number of more than 38 digits"
-    return f"is a {type(value).__name__}: a str, int, bytes or Attribute"
-
-
-def _attribute_size(name: str, value: AttributeValue) -> int:
-    if isinstance(value, Attribute):
-        return _length(name) + _length(value.data_type) + _length(value.value)
-    if isinstance(value, int):
-        return _length(name) + len("Number") + len(str(value))
-    return _length(name) + len("String") + _length(value)
-
-
-def _length(value: str | bytes) -> int:
-    if isinstance(value, bytes) or value.isascii():
-        return len(value)
-    return len(value.encode("utf-8", "surrogatepass"))
+    """Whether a trace header can be sent: as a String, or not at all."""
+    if not isinstance(value, str):
+        return False
+    try:
+        spell(name, value)
+    except InvalidMessageError:
+        return False
+    return True

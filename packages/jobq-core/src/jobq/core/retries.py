@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias, get_args
 
-from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, ConfigurationError, DelayTooLongError
+from jobq.core.errors import ConfigurationError
+from jobq.core.limits import check_retry_delay
 
 WhenExhausted: TypeAlias = Literal["redrive", "dead_letter", "discard"]
 
@@ -36,8 +37,10 @@ class RetryPolicy:
             raise ConfigurationError(
                 f"max_attempts must be a whole number, at least 1, not {self.max_attempts!r}"
             )
-        _check_delay("base_delay", self.base_delay)
-        _check_delay("max_delay", self.max_delay)
+        if self.base_delay is not None:
+            check_retry_delay(self.base_delay, name="base_delay")
+        if self.max_delay is not None:
+            check_retry_delay(self.max_delay, name="max_delay")
         if self.when_exhausted is not None and self.when_exhausted not in get_args(WhenExhausted):
             raise ConfigurationError(
                 f"when_exhausted must be one of {', '.join(get_args(WhenExhausted))}, "
@@ -54,22 +57,21 @@ class RetryPolicy:
         return replace(self, **gaps)
 
 
-def _check_delay(name: str, seconds: object) -> None:
-    if seconds is None:
-        return
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ConfigurationError(f"{name} must be a number of seconds, not {seconds!r}")
-    if seconds > LONGEST_VISIBILITY_SECONDS:
-        raise DelayTooLongError(
-            f"{name} is {seconds!r} s, and a message can be hidden for "
-            f"{LONGEST_VISIBILITY_SECONDS} s at most"
-        )
-    if not seconds >= 0:
-        raise ConfigurationError(f"{name} must be 0 or more seconds, not {seconds!r}")
+class RetryAfter(Exception):  # noqa: N818 - an instruction to the worker, not a failure
+    """Raised by a handler: leave this message and deliver it again after `seconds`.
+
+    Raises `DelayTooLongError` over 43,200 s, the longest visibility timeout of SQS, and
+    `ConfigurationError` for what is no such time.
+    """
+
+    def __init__(self, seconds: float, reason: str = "") -> None:
+        check_retry_delay(seconds, name="RetryAfter's delay")
+        super().__init__(reason or f"again in {seconds} s")
+        self.seconds = seconds
 
 
-LONGEST_DELAY_SECONDS = 900
-DEFAULT_RETRY = RetryPolicy(max_delay=LONGEST_DELAY_SECONDS, jitter=True, when_exhausted="redrive")
+_MAX_DELAY_SECONDS = 900
+DEFAULT_RETRY = RetryPolicy(max_delay=_MAX_DELAY_SECONDS, jitter=True, when_exhausted="redrive")
 
 
 def retry_delay(policy: RetryPolicy, *, receive_count: int, random: float) -> int | None:
@@ -79,7 +81,7 @@ def retry_delay(policy: RetryPolicy, *, receive_count: int, random: float) -> in
     """
     if policy.base_delay is None:
         return None
-    longest = LONGEST_DELAY_SECONDS if policy.max_delay is None else policy.max_delay
+    longest = _MAX_DELAY_SECONDS if policy.max_delay is None else policy.max_delay
     # The bound keeps a wild receive count from a power that no float holds.
     delay = min(longest, policy.base_delay * 2 ** min(max(receive_count, 1) - 1, 60))
     if policy.jitter is not False:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, ConfigurationError, JobqError
+from jobq.core.errors import ConfigurationError, JobqError
 from jobq.core.limits import (
+    FIFO,
     LARGEST_BATCH,
     LARGEST_MESSAGE_BYTES,
+    STANDARD,
     check_receive,
     check_retry_delay,
     check_visibility,
@@ -16,7 +18,6 @@ from jobq.core.limits import (
 from jobq.core.memory.operations import MemoryOperations
 from jobq.core.memory.server import MemoryServer, Place, QueueSpec
 from jobq.core.message import (
-    Capabilities,
     ExtendResult,
     Lease,
     Message,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jobq.core.memory.clock import Clock
+    from jobq.core.message import Capabilities
 
 
 class MemoryQueue:
@@ -71,14 +73,7 @@ class MemoryQueue:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(
-            ordered=self._spec.fifo,
-            delays=not self._spec.fifo,
-            priorities=False,
-            largest_batch=LARGEST_BATCH,
-            largest_message=LARGEST_MESSAGE_BYTES,
-            longest_visibility=LONGEST_VISIBILITY_SECONDS,
-        )
+        return FIFO if self._spec.fifo else STANDARD
 
     @property
     def server(self) -> MemoryServer:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from jobq.core.errors import ConfigurationError, QueueNotFoundError
-from jobq.core.limits import LARGEST_MESSAGE_BYTES, check_visibility
+from jobq.core.limits import (
+    LARGEST_MESSAGE_BYTES,
+    check_queue_name,
+    check_redrive,
+    check_visibility,
+)
 from jobq.core.memory.clock import Clock, SystemClock
 from jobq.core.memory.store import Redrive, Store
 
 if TYPE_CHECKING:
     from jobq.core.interfaces.operations import MoveProgress
-
-# CreateQueue (SQS API reference): the name of a queue, and RedrivePolicy's maxReceiveCount.
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}\Z")
-_MOST_RECEIVES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,34 +33,18 @@ class QueueSpec:
     max_message_bytes: int = LARGEST_MESSAGE_BYTES
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name.removesuffix(".fifo")) or len(self.name) > 80:
-            raise ConfigurationError(
-                f"queue name {self.name!r}: SQS takes 1 to 80 letters, digits, '-' and '_', "
-                "with '.fifo' at the end of a FIFO queue's"
-            )
+        check_queue_name(self.name)
         if self.fifo != self.name.endswith(".fifo"):
             raise ConfigurationError(
                 f"queue name {self.name!r} and fifo={self.fifo}: the names of FIFO queues end in "
                 "'.fifo', and no others do"
             )
         check_visibility(self.visibility_timeout)
-        if (self.dead_letter_queue is None) != (self.max_receive_count is None):
-            raise ConfigurationError(
-                f"queue {self.name!r}: dead_letter_queue={self.dead_letter_queue!r} and "
-                f"max_receive_count={self.max_receive_count!r} go together: give both or neither"
-            )
-        if self.max_receive_count is not None and not (
-            1 <= self.max_receive_count <= _MOST_RECEIVES
-        ):
-            raise ConfigurationError(
-                f"queue {self.name!r}: max_receive_count must be 1 to {_MOST_RECEIVES}, "
-                f"not {self.max_receive_count!r}"
-            )
-        if self.dead_letter_queue and self.dead_letter_queue.endswith(".fifo") != self.fifo:
-            raise ConfigurationError(
-                f"queue {self.name!r}: {self.dead_letter_queue!r} is of another kind; a FIFO "
-                "queue's dead-letter queue is FIFO, a standard queue's is standard"
-            )
+        check_redrive(
+            self.name,
+            dead_letter_queue=self.dead_letter_queue,
+            max_receive_count=self.max_receive_count,
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from math import ceil
 from typing import TYPE_CHECKING
 
 from jobq.core.attributes import natural
-from jobq.core.errors import LONGEST_VISIBILITY_SECONDS, BackendError, LeaseLostError
-from jobq.core.limits import check_message
+from jobq.core.errors import BackendError, LeaseLostError
+from jobq.core.limits import LONGEST_VISIBILITY_SECONDS, check_message
 from jobq.core.memory.lanes import Entry, Lane
 from jobq.core.message import QueueStats
 
@@ -63,7 +62,7 @@ class Store:
 
         Raises what `check_message` raises, and then nothing has changed.
         """
-        attributes = check_message(message, fifo=self.fifo, max_bytes=self.max_message_bytes)
+        checked = check_message(message, fifo=self.fifo, max_bytes=self.max_message_bytes)
         self._forget_sent(now)
         earlier = self._sent.get(message.deduplication_id or "")
         if earlier:
@@ -71,15 +70,15 @@ class Store:
         entry = Entry(
             message_id=self._new_id(),
             body=message.body,
-            attributes=attributes,
+            attributes=checked.attributes,
             group_id=message.group_id,
             sent_at=unix_time,
         )
         if message.deduplication_id is not None:
             self._sent[message.deduplication_id] = (entry.message_id, now + DEDUPLICATION_SECONDS)
         self.admit(entry)
-        if message.delay_seconds:
-            self._hide(entry, now + ceil(message.delay_seconds))
+        if checked.delay:
+            self._hide(entry, now + checked.delay)
         return entry.message_id
 
     def receive(self, limit: int, *, visibility: int | None, now: float) -> list[Lease]:

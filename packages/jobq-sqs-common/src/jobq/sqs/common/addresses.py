@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobq.core import ConfigurationError
-from jobq.sqs.common import limits, replies, requests
+from jobq.core.limits import check_queue_name
+from jobq.sqs.common import replies, requests
 
 if TYPE_CHECKING:
     from jobq.sqs.common.calls import Flow
@@ -18,7 +19,7 @@ def full_name(name: str, *, fifo: bool) -> str:
 
 def check_kind(name_or_url: str, *, fifo: bool) -> None:
     """Raise `ConfigurationError` for no queue's name or URL, and for one of the other kind."""
-    limits.check_queue_name(name_or_url.rpartition("/")[2])
+    check_queue_name(name_or_url.rpartition("/")[2])
     if fifo and not name_or_url.endswith(".fifo"):
         raise ConfigurationError(
             f"{name_or_url!r} is no FIFO queue's: their names end in '.fifo'; "

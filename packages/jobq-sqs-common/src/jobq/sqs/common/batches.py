@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobq.sqs.common.limits import LARGEST_BATCH, LARGEST_BATCH_BYTES
+from jobq.core.limits import LARGEST_BATCH, LARGEST_BATCH_BYTES
 
 if TYPE_CHECKING:
     from collections import deque

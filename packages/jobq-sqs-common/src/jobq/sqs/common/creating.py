@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobq.core import BackendError, ConfigurationError, QueueNotFoundError
-from jobq.sqs.common import inspecting, limits, replies, requests
+from jobq.core import BackendError, QueueNotFoundError
+from jobq.core.limits import check_redrive, check_visibility
+from jobq.sqs.common import inspecting, replies, requests
 from jobq.sqs.common.addresses import Address
 from jobq.sqs.common.calls import Pause
 
@@ -19,17 +20,16 @@ if TYPE_CHECKING:
 
 _WAIT_SECONDS = 30
 _PAUSE_SECONDS = 0.5
-# CreateQueue, RedrivePolicy: maxReceiveCount is 1 to 1,000.
-_MOST_RECEIVES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How to make a queue where there is none. Raises `ConfigurationError`.
+    """How to make a queue where there is none of that name. Raises `ConfigurationError`.
 
     `dead_letter_queue` is a name, URL or ARN.
     """
 
+    name: str
     fifo: bool
     visibility_timeout: float | None
     dead_letter_queue: str | None
@@ -38,20 +38,12 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.visibility_timeout is not None:
-            limits.check_visibility(self.visibility_timeout)
-        if (self.dead_letter_queue is None) != (self.max_receive_count is None):
-            raise ConfigurationError(
-                f"dead_letter_queue={self.dead_letter_queue!r} and "
-                f"max_receive_count={self.max_receive_count!r} go together: give both or neither"
-            )
-        if (
-            not 1
-            <= (1 if self.max_receive_count is None else self.max_receive_count)
-            <= (_MOST_RECEIVES)
-        ):
-            raise ConfigurationError(
-                f"max_receive_count must be 1 to {_MOST_RECEIVES}, not {self.max_receive_count!r}"
-            )
+            check_visibility(self.visibility_timeout)
+        check_redrive(
+            self.name,
+            dead_letter_queue=self.dead_letter_queue,
+            max_receive_count=self.max_receive_count,
+        )
 
     def queue_attributes(self, dead_letter_arn: str | None) -> dict[str, str]:
         """As CreateQueue spells them."""
@@ -59,7 +51,7 @@ class Wanted:
         if self.fifo:
             found["FifoQueue"] = "true"
         if self.visibility_timeout is not None:
-            found["VisibilityTimeout"] = str(limits.check_visibility(self.visibility_timeout))
+            found["VisibilityTimeout"] = str(check_visibility(self.visibility_timeout))
         if dead_letter_arn is not None:
             found["RedrivePolicy"] = json.dumps(
                 {"deadLetterTargetArn": dead_letter_arn, "maxReceiveCount": self.max_receive_count}
@@ -67,15 +59,15 @@ class Wanted:
         return found
 
 
-def create(name: str, wanted: Wanted, *, clock: Callable[[], float]) -> Flow[str]:
-    """The URL of the queue of that name, made as `wanted` where there was none.
+def create(wanted: Wanted, *, clock: Callable[[], float]) -> Flow[str]:
+    """The URL of the queue of the wanted name, made as wanted where there was none.
 
     An existing queue stays as it is. Waits up to 30 s for an endpoint that doesn't answer yet.
     """
     deadline = clock() + _WAIT_SECONDS
     while True:
         try:
-            return (yield from _find_or_make(name, wanted))
+            return (yield from _find_or_make(wanted))
         except BackendError as error:
             if not error.retryable:
                 raise
@@ -89,22 +81,22 @@ def create(name: str, wanted: Wanted, *, clock: Callable[[], float]) -> Flow[str
         yield Pause(_PAUSE_SECONDS)
 
 
-def _find_or_make(name: str, wanted: Wanted) -> Flow[str]:
+def _find_or_make(wanted: Wanted) -> Flow[str]:
     # Asked first: some servers take CreateQueue on an existing queue as a change.
     try:
-        return (yield from _find(name))
+        return (yield from _find(wanted.name))
     except QueueNotFoundError:
         pass
     target = wanted.dead_letter_queue
     arn = (yield from inspecting.arn_of(Address(target))) if target else None
-    call = requests.create(name, wanted.queue_attributes(arn))
+    call = requests.create(wanted.name, wanted.queue_attributes(arn))
     try:
         return replies.field_of((yield call), "QueueUrl", call)
     except BackendError as error:
         # Somebody else made it meanwhile, with attributes of their own.
         if error.code not in {"QueueNameExists", "QueueAlreadyExists"}:
             raise
-        return (yield from _find(name))
+        return (yield from _find(wanted.name))
 
 
 def _find(name: str) -> Flow[str]:

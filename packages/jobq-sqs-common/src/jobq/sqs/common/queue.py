@@ -97,8 +97,8 @@ class SqsQueue:
         full_name = addresses.full_name(name, fifo=fifo)
         addresses.check_kind(full_name, fifo=fifo)
         flow = creating.create(
-            full_name,
-            wanted=creating.Wanted(
+            creating.Wanted(
+                name=full_name,
                 fifo=fifo,
                 visibility_timeout=visibility_timeout,
                 dead_letter_queue=dead_letter_queue,

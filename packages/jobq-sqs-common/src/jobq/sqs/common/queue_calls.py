@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobq.core import JobqError
+from jobq.core import JobqError, limits
 from jobq.sqs.common import (
     addresses,
     inspecting,
-    limits,
     receiving,
     replies,
     requests,

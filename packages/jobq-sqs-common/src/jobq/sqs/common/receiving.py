@@ -6,7 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from jobq.core import BackendError
-from jobq.sqs.common import limits, replies, requests
+from jobq.core.limits import LARGEST_BATCH
+from jobq.sqs.common import replies, requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from jobq.core import Lease
     from jobq.sqs.common.addresses import Address
     from jobq.sqs.common.calls import Flow
+
+# ReceiveMessage: a ReceiveRequestAttemptId can be used again for five minutes.
+ATTEMPT_SECONDS = 300
 
 
 class Attempts:
@@ -35,7 +39,7 @@ class Attempts:
                 attempt, since = self._unanswered.popleft()
             except IndexError:
                 return self._new_id(), now
-            if now - since < limits.ATTEMPT_SECONDS:
+            if now - since < ATTEMPT_SECONDS:
                 return attempt, since
 
     def unanswered(self, attempt: str, since: float) -> None:
@@ -56,7 +60,7 @@ def claim(
     Only the first request waits; a later one that fails leaves what the others brought.
     """
     leases: list[Lease] = []
-    while (room := min(max_messages - len(leases), limits.LARGEST_BATCH)) > 0:
+    while (room := min(max_messages - len(leases), LARGEST_BATCH)) > 0:
         try:
             got = yield from _receive(
                 address,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jobq.core import Attribute, BackendError, Lease, QueueInfo, QueueStats
 from jobq.core.attributes import natural
+from jobq.core.limits import LARGEST_MESSAGE_BYTES
 from jobq.sqs.common import faults
-from jobq.sqs.common.limits import LARGEST_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jobq.core.limits import LARGEST_MESSAGE_BYTES, check_message
 from jobq.sqs.common.calls import Call
-from jobq.sqs.common.limits import LARGEST_MESSAGE_BYTES, check_message, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,30 +28,24 @@ def entry_of(
     `new_id` is the deduplication id of a FIFO message that has none of its own. Raises
     `InvalidMessageError`, `MessageTooLargeError`, `UnsupportedFeatureError` or `DelayTooLongError`.
     """
-    attributes = check_message(message, fifo=fifo, max_bytes=max_bytes)
-    body = message.body
-    entry: dict[str, Any] = {"MessageBody": body}
+    attributes, size, delay = check_message(message, fifo=fifo, max_bytes=max_bytes)
+    entry: dict[str, Any] = {"MessageBody": message.body}
     if attributes:
         entry["MessageAttributes"] = {
             name: _attribute_value(attribute) for name, attribute in attributes.items()
         }
-    if message.delay_seconds:
-        entry["DelaySeconds"] = _ceil(message.delay_seconds)
+    if delay:
+        entry["DelaySeconds"] = delay
     if message.group_id is not None:
         entry["MessageGroupId"] = message.group_id
     if fifo:
         entry["MessageDeduplicationId"] = message.deduplication_id or new_id
-    body_bytes = len(body) if body.isascii() else len(body.encode())
-    return entry, body_bytes + size(attributes)
+    return entry, size
 
 
 def _attribute_value(attribute: Attribute) -> dict[str, Any]:
     key = "BinaryValue" if isinstance(attribute.value, bytes) else "StringValue"
     return {"DataType": attribute.data_type, key: attribute.value}
-
-
-def _ceil(seconds: float) -> int:
-    return -int(-seconds // 1)
 
 
 def send(url: str, entry: Mapping[str, Any]) -> Call:

@@ -6,8 +6,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from jobq.core.limits import FIFO
 from jobq.sqs.common.connection import Sdk
-from jobq.sqs.common.limits import FIFO
 from jobq.sqs.common.queue import SqsQueue
 
 SDK = Sdk(session=boto3.session.Session, config=Config, raised=(BotoCoreError, ClientError))
