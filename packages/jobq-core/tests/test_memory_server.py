@@ -43,9 +43,36 @@ def test_the_suffix_is_added_where_fifo_is_asked_for() -> None:
 def test_a_smaller_limit_of_the_queue_s_own_counts() -> None:
     queue = MemoryQueue(max_message_bytes=1024)
     assert queue.describe().max_message_bytes == 1024
+    assert queue.capabilities.largest_message == 1024
     [result] = queue.publish_batch([Message("x" * 1025)])
     assert "1025 bytes" in str(result.error)
     queue.publish(Message("x" * 1024))
+
+
+def test_the_limit_of_a_queue_that_exists_is_known_once_its_server_was_asked() -> None:
+    server = MemoryServer()
+    dead = MemoryQueue("dead", max_message_bytes=2048, server=server)
+    MemoryQueue("jobs", max_message_bytes=1024, server=server)
+    assert MemoryQueue("jobs", server=server).capabilities.largest_message == 1024
+
+    asked_late = MemoryQueue("jobs", server=lambda: server)
+    assert asked_late.capabilities.largest_message == 1_048_576
+    asked_late.stats()
+    assert asked_late.capabilities.largest_message == 1024
+
+    failing = MemoryQueue("failing", dead_letter_queue=dead, max_receive_count=3)
+    found = failing.dead_letter_queue()
+    assert found
+    assert found.capabilities.largest_message == 2048
+
+
+def test_propagation_is_shed_to_meet_a_limit_of_the_queue_s_own() -> None:
+    queue = MemoryQueue(max_message_bytes=100)
+    queues = QueueGroup({"default": {"queue": queue}})
+    queues.enqueue("default", "greet", correlation_fields={"request": "x" * 100})
+    lease = queue.claim()
+    assert lease
+    assert lease.attributes == {}
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,12 @@ class TestOne:
         queue = script.queue(capabilities=STANDARD)
         settings = {"VisibilityTimeout": "30", "MaximumMessageSize": "1024"}
         script.run(queue.describe(), [{"Attributes": settings}])
+        assert queue.capabilities.largest_message == 1024
         with pytest.raises(MessageTooLargeError, match=r"1025.*1024"):
             queue.publish(Message("x" * 1025), attempts=ours)
+        settings["MaximumMessageSize"] = "2048"
+        script.run(queue.describe(), [{"Attributes": settings}])
+        assert queue.capabilities.largest_message == 2048
 
     @pytest.mark.parametrize(("delay", "seconds"), [(1, 1), (0.01, 1), (899.5, 900)])
     def test_a_delay_is_rounded_up(self, script: Script, delay: float, seconds: int) -> None:

@@ -63,6 +63,9 @@ class MemoryQueue:
             max_receive_count=max_receive_count,
             max_message_bytes=max_message_bytes,
         )
+        self._capabilities = replace(
+            FIFO if self._spec.fifo else STANDARD, largest_message=max_message_bytes
+        )
         self._server = _choose_server(server, dead_letter_queue, clock)
         if not callable(server):
             self._place()
@@ -73,7 +76,10 @@ class MemoryQueue:
 
     @property
     def capabilities(self) -> Capabilities:
-        return FIFO if self._spec.fifo else STANDARD
+        """The size limit of a queue that exists is known from the first call that asks its server,
+        which is at once unless the server is a callable.
+        """
+        return self._capabilities
 
     @property
     def server(self) -> MemoryServer:
@@ -160,7 +166,12 @@ class MemoryQueue:
 
     def dead_letter_queue(self) -> MemoryQueue | None:
         redrive = self._place().store.redrive
-        return MemoryQueue(redrive.target.name, server=self._server) if redrive else None
+        if redrive is None:
+            return None
+        target = redrive.target
+        return MemoryQueue(
+            target.name, max_message_bytes=target.max_message_bytes, server=self._server
+        )
 
     def close(self) -> None:
         """Do nothing: there is no connection, and what was sent stays on the server."""
@@ -178,7 +189,11 @@ class MemoryQueue:
         self.close()
 
     def _place(self) -> Place:
-        return self._server().place(self._spec)
+        place = self._server().place(self._spec)
+        largest = place.store.max_message_bytes
+        if largest != self._capabilities.largest_message:
+            self._capabilities = replace(self._capabilities, largest_message=largest)
+        return place
 
     def _receive(self, limit: int, *, visibility: int | None, wait: float) -> list[Lease]:
         place, clock = self._place(), self.server.clock

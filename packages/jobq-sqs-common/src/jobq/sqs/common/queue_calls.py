@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobq.core import JobqError, limits
@@ -60,7 +61,6 @@ class QueueCalls:
         self._new_id = new_id
         self._attempts = Attempts(new_id=new_id) if self._fifo else None
         self._visibility: int | None = None
-        self._max_bytes = capabilities.largest_message
 
     def publish(self, message: Message, *, attempts: Callable[[], int]) -> Flow[str]:
         entry, _ = self._entry(message)
@@ -105,8 +105,10 @@ class QueueCalls:
 
     def describe(self) -> Flow[QueueInfo]:
         info = replies.info((yield from inspecting.settings(self.address)), fifo=self._fifo)
-        # From now on the queue's own limit is known, and what is over it refused before a call.
-        self._max_bytes = min(info.max_message_bytes, self.capabilities.largest_message)
+        # From now on the queue's own limit is known: propagation is shed to meet it, and what is
+        # over it all the same refused before a call.
+        largest = min(info.max_message_bytes, limits.LARGEST_MESSAGE_BYTES)
+        self.capabilities = replace(self.capabilities, largest_message=largest)
         return info
 
     def _claim(self, max_messages: int, visibility: int | None, wait: int) -> Flow[list[Lease]]:
@@ -127,7 +129,10 @@ class QueueCalls:
 
     def _entry(self, message: Message) -> tuple[dict[str, object], int]:
         return requests.entry_of(
-            message, fifo=self._fifo, new_id=self._new_id(), max_bytes=self._max_bytes
+            message,
+            fifo=self._fifo,
+            new_id=self._new_id(),
+            max_bytes=self.capabilities.largest_message,
         )
 
     def _outgoing(self, message: Message) -> Outgoing:
