@@ -279,6 +279,40 @@ def test_a_message_on_its_last_receive_is_never_given_back_for_room() -> None:
     ]
 
 
+def test_a_second_delivery_that_is_the_last_receive_is_not_given_back_for_room_either() -> None:
+    world = World()
+    dead = world.queue("dead")
+    world.queue("jobs", dead_letter=dead, max_receive_count=2)
+    queue = config_of("jobs", max_receive_count=2)
+    worker = world.worker(queues=[queue], concurrency=1, claim_ahead=60, hold_limit=5)
+    world.usual = Conduct(0.01)
+    quick = [f"quick{n}" for n in range(20)]
+    world.send("jobs", *quick)
+    world.run(0.9)
+    world.conduct["slow"] = [Conduct(60)]
+    world.send("jobs", "slow")
+    world.run(0.1)
+    world.send("jobs", "waits")
+    world.run(0.1)
+    world.show_again("jobs", "waits")
+    world.run(100)
+    assert worker.engine.state.accounts().taken_over == 1
+    assert world.started()[-2:] == ["slow", "waits"]
+    assert world.bodies("dead") == set()
+
+
+def test_with_a_hold_limit_of_0_only_what_cannot_start_at_once_is_given_back() -> None:
+    world = World()
+    world.queue("jobs")
+    worker = world.worker(queues=[config_of("jobs", claim_size=10)], concurrency=1, hold_limit=0)
+    world.usual = Conduct(5)
+    world.deliver("jobs", 2)
+    world.run(2)
+    assert (len(world.starts), world.count("nack"), worker.in_hand()) == (1, 1, 1)
+    world.run(20)
+    assert world.left("jobs") == 0
+
+
 def test_a_failing_queue_backs_off_alone_up_to_half_a_minute() -> None:
     world = World()
     world.queue("good")

@@ -8,6 +8,7 @@ from jobq.worker.engine import lanes, leases, polling, settling, stopping
 from jobq.worker.engine.state import Held, Phase
 
 if TYPE_CHECKING:
+    from jobq.core import Lease
     from jobq.worker.engine.events import Delivery
     from jobq.worker.engine.state import Poll, QueueState, State
 
@@ -32,8 +33,7 @@ def _take_in(state: State, poll: Poll, delivery: Delivery) -> None:
         # That it came again is the proof: whatever was sent to hide it has had its effect.
         settling.hidden(state, known)
     elif known is not None and not known.lost:
-        state.count("taken_over")
-        leases.date(state, known, lease, received_at=received_at)
+        _take_over(state, known, lease, received_at)
         return
     held = Held(
         key=state.number(),
@@ -51,6 +51,15 @@ def _take_in(state: State, poll: Poll, delivery: Delivery) -> None:
     leases.date(state, held, lease, received_at=received_at)
     state.due(held, min(held.hold_at, held.visible_at))
     lanes.admit(state, held)
+
+
+def _take_over(state: State, known: Held, lease: Lease, received_at: float) -> None:
+    state.count("taken_over")
+    leases.date(state, known, lease, received_at=received_at)
+    if not known.last_receive and _is_last(known.queue, lease.receive_count):
+        known.last_receive = True
+        if known.queue.ready.pop(known.key, None) is not None:
+            lanes.make_ready(state, known)
 
 
 def _in_hand(queue: QueueState, message_id: str) -> Held | None:
