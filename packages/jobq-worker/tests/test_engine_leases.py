@@ -6,6 +6,7 @@ import pytest
 from simulated import DENIED, THROTTLED, Conduct, Request, SimulatedWorker, World, raises
 
 from jobq.core import BackendError, LeaseLostError
+from jobq.worker.engine.commands import Accounts, Exit, Run
 
 config_of = SimulatedWorker.config_of
 
@@ -236,3 +237,35 @@ def test_a_hide_waits_for_an_extension_that_is_out() -> None:
     world.run(40)
     first, second = world.starts
     assert second.at - first.at < 4.5 + 2 + 8
+
+
+class Busy(SimulatedWorker):
+    """Its first run begins 40 s late, as on a loop that another handler blocks."""
+
+    late = 40.0
+
+    def _run(self, command: Run) -> None:
+        late, self.late = self.late, 0.0
+        self.world.after(late, lambda: super(Busy, self)._run(command))
+
+
+@pytest.mark.parametrize("queue", ["jobs", "jobs.fifo"])
+def test_a_job_kept_from_starting_past_its_first_lease_starts_on_the_extended_one(
+    queue: str,
+) -> None:
+    world = one_job(queue=queue)
+    worker = Busy(world, 0)
+    world.run(45)
+    assert [start.receive_count for start in world.starts] == [1]
+    assert worker.outcomes() == [("job", "success")]
+    assert worker.engine.state.accounts() == Accounts(received=1, started=1)
+
+
+def test_a_stop_gives_back_a_job_that_was_kept_from_starting() -> None:
+    world = one_job()
+    worker = Busy(world, 0, shutdown_timeout=60)
+    world.run(35)
+    worker.stop()
+    world.run(30)
+    assert world.started() == []
+    assert worker.exit == Exit(0, Accounts(received=1, given_back=1))

@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from jobq.core.retries import retry_delay
-from jobq.worker.engine import lanes, polling, settling
+from jobq.worker.engine import lanes, leases, polling, settling
 from jobq.worker.engine.events import NotStarted, Postponed, Raised, Refused, Succeeded
-from jobq.worker.engine.leases import LIMIT_MARGIN_SECONDS
 from jobq.worker.engine.state import Phase
 
 if TYPE_CHECKING:
@@ -27,6 +26,9 @@ def finished(state: State, held: Held, event: Finished) -> None:
     state.free_since.append(state.now)
     if isinstance(event.result, NotStarted):
         state.count("started", -1)
+        if _may_still_start(state, held, event.at):
+            _start_anew(state, held)
+            return
         state.count("left")
     else:
         held.seconds = max(0.0, event.at - held.started_at)
@@ -38,6 +40,22 @@ def finished(state: State, held: Held, event: Finished) -> None:
         _settle(state, held, event)
     if held.successor is not None:
         _succeed(state, held.successor)
+
+
+def _may_still_start(state: State, held: Held, at: float) -> bool:
+    """Its thread or loop was busy past the lease it was to start on, which was extended since."""
+    return at >= held.start_by and not held.lost and not leases.may_run_out(state, held)
+
+
+def _start_anew(state: State, held: Held) -> None:
+    held.phase = Phase.WAITING
+    held.runtime_ends = math.inf
+    held.hold_at = state.now + state.config.hold_limit
+    state.due(held, min(held.hold_at, held.extend_at))
+    if state.stopping:
+        lanes.retreat(state, [held])
+    else:
+        lanes.make_ready(state, held)
 
 
 def _succeed(state: State, held: Held) -> None:
@@ -76,7 +94,7 @@ def _settle(state: State, held: Held, event: Finished) -> None:
 
 def _within_limit(state: State, held: Held, delay: float) -> float:
     """Cut a delay to what is left of the 12 hours from the receive."""
-    return max(0, min(delay, math.floor(held.limit_at - state.now) - LIMIT_MARGIN_SECONDS))
+    return max(0, min(delay, math.floor(held.limit_at - state.now) - leases.LIMIT_MARGIN_SECONDS))
 
 
 def refuse(state: State, held: Held) -> None:

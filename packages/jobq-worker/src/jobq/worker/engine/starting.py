@@ -73,6 +73,7 @@ def _start(state: State, held: Held) -> None:
     queue.urgent.pop(held.key, None)
     held.phase = Phase.RUNNING
     held.started_at = state.now
+    held.start_by = held.visible_at
     held.runtime_ends = state.now + held.max_runtime
     state.due(held, held.runtime_ends)
     queue.running += 1
@@ -89,7 +90,7 @@ def _start(state: State, held: Held) -> None:
             queue.config.name,
             held.lease,
             held.job,
-            held.visible_at,
+            held.start_by,
             min(held.runtime_ends, held.limit_at),
         )
     )

@@ -69,6 +69,7 @@ class Held:
     extending: bool = False
     in_call: bool = False
     started_at: float = 0
+    start_by: float = 0
     runtime_ends: float = math.inf
     seconds: float | None = None
     settlement: Settlement = GIVE_BACK
