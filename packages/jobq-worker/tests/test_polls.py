@@ -40,7 +40,9 @@ def receive(
         clock=lambda: 0.0,
         stop=StopFlag(requested=stopped),
     )
-    event = polls.receive(Receive(7, "jobs", 10, 0, 30))
+    events: list[Any] = []
+    polls.receive(Receive(7, "jobs", 10, 0, 30), events.append)
+    [event] = events
     assert not polls.overdue(grace=-1)
     assert event.poll == 7
     return event

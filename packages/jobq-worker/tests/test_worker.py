@@ -302,9 +302,36 @@ def test_a_poll_hook_that_waits_delays_neither_another_queue_nor_a_stop(lines: L
         queues.enqueue("jobs", "a")
         assert ran.get(timeout=5) == "ran"
         served.stop()
+        served.join(seconds=5)
+        assert served.code == 0
         release.set()
+        until(lambda: came)
     assert came == [0]
     assert paused.stats().waiting == 1
+
+
+def test_what_a_poll_hook_holds_on_to_is_given_back_at_a_stop(
+    jobs: MemoryQueue, lines: Lines
+) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    class Linger(JobMiddleware):
+        def poll(self, call_next: Any) -> Any:
+            if came := call_next():
+                entered.set()
+                release.wait(10)
+            return came
+
+    queues = group_of(jobs, middleware=[Linger()])
+    queues.enqueue("jobs", "a")
+    with serving(Worker(queues, {"a": print}, **QUICK)) as served:
+        assert entered.wait(5)
+        served.stop()
+        served.join(seconds=5)
+    release.set()
+    assert served.code == 0
+    assert jobs.stats().waiting == 1
+    assert last_line(lines)["given_back"] == 1
 
 
 def test_a_worker_that_was_stopped_before_it_ran_ends_at_once(

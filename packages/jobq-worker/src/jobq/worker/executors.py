@@ -50,6 +50,8 @@ class Executors:
     ) -> None:
         context = dispatcher.context
         self._dispatcher = dispatcher
+        self._polls = polls
+        self._stopping = stopping
         self._loop = loop
         self._put = put
         self._crashed = crashed
@@ -61,13 +63,13 @@ class Executors:
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._to_loop: list[Run] = []
         self._ways: dict[type[Any], Callable[[Any], None]] = {
-            Receive: self._way(self._polling, polls.receive),
+            Receive: lambda command: self._polling.submit(self._receive, command),
             Ack: self._way(self._settling, settling.ack),
             Nack: self._way(self._settling, settling.nack),
             Extend: self._way(self._extending, settling.extend),
             Run: self._start,
             Abandon: self._abandon,
-            AnnounceStop: lambda _: stopping.set(),
+            AnnounceStop: self._announce_stop,
         }
 
     def begin(self, order: Order) -> None:
@@ -98,6 +100,16 @@ class Executors:
                 self._crashed(error)
 
         return lambda command: pool.submit(answer, command)
+
+    def _receive(self, command: Receive) -> None:
+        try:
+            self._polls.receive(command, self._put)
+        except BaseException as error:  # noqa: BLE001 - the engine must hear of it
+            self._crashed(error)
+
+    def _announce_stop(self, command: AnnounceStop) -> None:
+        self._stopping.set()
+        self._polls.stop_waiting()
 
     def _start(self, run: Run) -> None:
         self._running[run.key] = run

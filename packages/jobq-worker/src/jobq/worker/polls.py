@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -54,10 +55,11 @@ class Polls:
         stop: StopFlag,
     ) -> None:
         self._sources = sources
-        self._log = get_logger("jobq.worker")
+        self._out: dict[int, Attempt] = {}
         self.examine = examine
         self.clock = clock
         self.stop = stop
+        self.stopped = False
         self.due: dict[int, float] = {}
         self.last_failure: JobqError | None = None
 
@@ -66,67 +68,108 @@ class Polls:
         now = self.clock()
         return any(due + grace < now for due in list(self.due.values()))
 
-    def receive(self, command: Receive) -> Answer:
+    def receive(self, command: Receive, answer: Callable[[Answer], object]) -> None:
+        """Calls `answer` once: when the hooks have ended, or after a stop while they still wait."""
         source = self._sources[command.queue]
-        attempt = Attempt(command, source, self)
+        attempt = Attempt(command, source, self, answer)
+        raised: BaseException | None = None
+        self._out[command.poll] = attempt
         try:
             if source.hooks:
                 # What a hook binds is gone before the next receive in this thread.
                 copy_context().run(partial(call_sync, source.hooks, attempt, queue=command.queue))
             else:
                 attempt()
-        except BaseException as raised:  # noqa: BLE001 - what to make of it is the engine's to say
-            return self._answer(attempt, raised)
-        return self._answer(attempt, None)
+        except BaseException as error:  # noqa: BLE001 - what to make of it is the engine's to say
+            raised = error
+        del self._out[command.poll]
+        attempt.hooks_ended = True
+        attempt.end(raised)
 
-    def _answer(self, attempt: Attempt, raised: BaseException | None) -> Answer:
-        poll, queue = attempt.poll, attempt.queue
-        if attempt.deliveries:
-            if raised is not None:
-                self._warn(queue, raised)
-            return Received(poll, attempt.deliveries)
-        failure = raised or attempt.failure
-        if failure is not None:
-            what = "a receive" if failure is attempt.failure else "a poll hook"
-            self.last_failure = error = as_jobq_error(failure, f"{what} of queue {queue!r}")
-            return ReceiveFailed(poll, error)
-        return Received(poll) if attempt.asked else ReceiveSkipped(poll)
-
-    def _warn(self, queue: str, raised: BaseException) -> None:
-        with suppress(Exception):  # messages are in hand: no log is worth them
-            self._log.warning("poll_hook_failed", queue=queue, exception=traceback_of(raised))
+    def stop_waiting(self) -> None:
+        """After a stop: answer for receives whose hooks wait, before their `call_next` or after."""
+        self.stopped = True
+        for attempt in list(self._out.values()):
+            attempt.end()
 
 
 class Attempt:
     """What the hooks of one receive wrap: calling it receives, and returns how many came.
 
-    It receives nothing after a stop. `asked` is whether it tried, `failure` what that raised.
+    It receives nothing after a stop.
     """
 
-    def __init__(self, command: Receive, source: Source, polls: Polls) -> None:
+    def __init__(
+        self, command: Receive, source: Source, polls: Polls, answer: Callable[[Answer], object]
+    ) -> None:
         self._command = command
         self._source = source
         self._polls = polls
-        self.poll = command.poll
-        self.queue = command.queue
-        self.deliveries: tuple[Delivery, ...] = ()
-        self.asked = False
-        self.failure: BaseException | None = None
+        self._answer = answer
+        self._lock = threading.Lock()
+        self.hooks_ended = False
+        self._answered = False
+        self._under_way = False
+        self._asked = False
+        self._deliveries: tuple[Delivery, ...] = ()
+        self._failure: BaseException | None = None
 
     def __call__(self) -> int:
-        command, polls = self._command, self._polls
-        if polls.stop.requested:
-            return 0
-        self.asked = True
-        polls.due[self.poll] = polls.clock() + max(command.wait, self._source.timeout or 0)
+        polls = self._polls
+        with self._lock:
+            if self._answered or polls.stop.requested:
+                return 0
+            self._asked = self._under_way = True
         try:
-            leases = self._source.queue.claim_batch(
-                command.max_messages, visibility=command.visibility, wait=command.wait
-            )
+            leases = self._claim()
+            examined = [polls.examine(self._command.queue, lease) for lease in leases]
+            self._deliveries = tuple(examined)
         except BaseException as error:
-            self.failure = error
+            self._failure = error
             raise
         finally:
-            del polls.due[self.poll]
-        self.deliveries = tuple([polls.examine(self.queue, lease) for lease in leases])
+            with self._lock:
+                self._under_way = False
+            if polls.stopped or self.hooks_ended:
+                self.end()
         return len(leases)
+
+    def end(self, raised: BaseException | None = None) -> None:
+        """Answer, once, with what is known by now, unless the receive itself is still out."""
+        with self._lock:
+            if self._under_way:
+                return
+            answered, self._answered = self._answered, True
+        late = answered or bool(self._deliveries)
+        if late and raised is not None and raised is not self._failure:
+            self._warn(raised)
+        if not answered:
+            self._answer(self._event(raised))
+
+    def _claim(self) -> list[Lease]:
+        command, polls = self._command, self._polls
+        polls.due[command.poll] = polls.clock() + max(command.wait, self._source.timeout or 0)
+        try:
+            return self._source.queue.claim_batch(
+                command.max_messages, visibility=command.visibility, wait=command.wait
+            )
+        finally:
+            del polls.due[command.poll]
+
+    def _event(self, raised: BaseException | None) -> Answer:
+        poll, queue = self._command.poll, self._command.queue
+        if self._deliveries:
+            return Received(poll, self._deliveries)
+        failure = raised or self._failure
+        if failure is not None:
+            what = "a receive" if failure is self._failure else "a poll hook"
+            error = as_jobq_error(failure, f"{what} of queue {queue!r}")
+            self._polls.last_failure = error
+            return ReceiveFailed(poll, error)
+        return Received(poll) if self._asked else ReceiveSkipped(poll)
+
+    def _warn(self, raised: BaseException) -> None:
+        with suppress(Exception):  # messages are in hand: no log is worth them
+            get_logger("jobq.worker").warning(
+                "poll_hook_failed", queue=self._command.queue, exception=traceback_of(raised)
+            )

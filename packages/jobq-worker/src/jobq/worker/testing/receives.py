@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jobq.worker.engine.commands import Receive
     from jobq.worker.engine.events import Event
-    from jobq.worker.polls import Polls
+    from jobq.worker.polls import Answer, Polls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,9 @@ class Receives:
         """What has an answer by now: messages, an error, or nothing for as long as was asked."""
         events: list[Event] = []
         for number, waiting in list(self._waiting.items()):
-            event = self._polls.receive(waiting.short)
+            answered: list[Answer] = []
+            self._polls.receive(waiting.short, answered.append)
+            event = answered[0]
             nothing = isinstance(event, Received) and not event.deliveries
             if nothing and self._clock() < waiting.until:
                 continue
