@@ -52,6 +52,7 @@ class Executors:
         self._dispatcher = dispatcher
         self._polls = polls
         self._stopping = stopping
+        self._concurrency = concurrency
         self._loop = loop
         self._put = put
         self._crashed = crashed
@@ -85,6 +86,11 @@ class Executors:
             except RuntimeError:
                 for run in runs:
                     self._finish(self._not_started(run))
+
+    def stuck(self) -> bool:
+        """Whether every slot is held by a job that is past its longest runtime."""
+        now, runs = self._dispatcher.clock(), list(self._running.values())
+        return len(runs) == self._concurrency and all(now >= run.runtime_ends for run in runs)
 
     def close(self) -> None:
         """Let the threads and our own loop go; waits for no handler."""

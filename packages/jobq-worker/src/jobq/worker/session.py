@@ -175,14 +175,16 @@ class Session:
             concurrency=options.concurrency,
             job_types=sorted(self._handlers),
         )
-        with self._health(runner, polls), closing(executors):
+        with self._health(runner, polls, executors), closing(executors):
             try:
                 return self._end(runner.run(executors), polls.last_failure)
             finally:
                 self._stop.requested = True
                 stopping.set()
 
-    def _health(self, runner: Runner, polls: Polls) -> AbstractContextManager[object]:
+    def _health(
+        self, runner: Runner, polls: Polls, executors: Executors
+    ) -> AbstractContextManager[object]:
         if self._options.health_file is None:
             return nullcontext()
         return closing(
@@ -191,6 +193,7 @@ class Session:
                 healthy=lambda: (
                     now() - runner.turned_at < STILL_SECONDS
                     and not polls.overdue(grace=POLL_GRACE_SECONDS)
+                    and not executors.stuck()
                 ),
                 failed=lambda error: self._reporting.say(
                     "warning", "health_file_failed", error=str(error)
