@@ -16,12 +16,13 @@ def test_l8_handlers_that_sleep_for_three_visibility_timeouts_run_once(bench: Be
     """`blocking` is an async handler that calls `time.sleep`, and so blocks its loop."""
     standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
     ids = bench.send(standard, [job("blocking", "blocking", seconds=6.5)])
+    ids += bench.send(standard, [job("async", "behind the blocking one")])
     ids += bench.send(fifo, [job("sync", "sync", seconds=6.5, group="g")])
     definitions = {
         "standard": {"name": standard.name, "visibility_timeout": 2},
         "fifo": {"name": fifo.name, "visibility_timeout": 2},
     }
-    bench.serve_until_empty(definitions, standard, fifo, concurrency=2, **QUICK)
+    bench.serve_until_empty(definitions, standard, fifo, concurrency=3, **QUICK)
     assert sorted(bench.traffic.received) == sorted(ids)
     assert sorted(bench.journal.started()) == sorted(bench.journal.ended()) == sorted(ids)
     assert sorted(bench.traffic.deleted) == sorted(ids)
