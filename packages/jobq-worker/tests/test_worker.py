@@ -364,7 +364,7 @@ def test_a_worker_runs_again_once_it_has_ended_but_not_twice_at_once(
 def test_a_missing_queue_ends_the_process_with_1_and_says_why(lines: Lines) -> None:
     class Missing(MemoryQueue):
         def describe(self) -> Any:
-            raise QueueNotFoundError("queue my-app-jobs does not exist")
+            raise QueueNotFoundError("queue my-app-jobs does not exist: create it")
 
     with pytest.raises(SystemExit) as ended:
         Worker(group_of(Missing("jobs")), {"a": print}).run()

@@ -199,9 +199,8 @@ class Starting:
 
 def _unusable(name: str, error: BackendError) -> BackendError:
     kind = QueueNotFoundError if isinstance(error, QueueNotFoundError) else BackendError
-    remedy = ": create it, or correct its name, region or account" * (kind is QueueNotFoundError)
     return kind(
-        f"queue {name!r} can't be served: {error}{remedy}",
+        f"queue {name!r} can't be served: {error}",
         retryable=error.retryable,
         throttled=error.throttled,
         denied=error.denied,
