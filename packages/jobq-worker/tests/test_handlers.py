@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobq.core import ConfigurationError
+from jobq.core import ConfigurationError, RetryPolicy
 from jobq.worker import Handler
 from jobq.worker.handlers import handler_table
 
@@ -91,8 +91,14 @@ def test_handlers_that_cannot_work_are_named(handlers: Any, said: str) -> None:
         handler_table(handlers)
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-def test_a_handler_has_some_time_to_run(seconds: float) -> None:
+@pytest.mark.parametrize("retry", [5, {"base_delay": 5}, RetryPolicy])
+def test_what_is_no_retry_policy_is_refused_by_the_handler_it_was_given_to(retry: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"retry.*plain.*must be a RetryPolicy"):
+        Handler(plain, retry=retry)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "60", True])
+def test_a_handler_has_some_time_to_run(seconds: Any) -> None:
     with pytest.raises(ConfigurationError, match="max_runtime_seconds"):
         Handler(plain, max_runtime_seconds=seconds)
 

@@ -39,9 +39,13 @@ class Handler:
                 f"handler {self.function!r} is a generator: calling it runs none of its code, "
                 "so every job would succeed undone; return instead of yield"
             )
-        if self.max_runtime_seconds is not None and not self.max_runtime_seconds > 0:
+        if self.retry is not None and not isinstance(self.retry, RetryPolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(
-                f"max_runtime_seconds of handler {self.function!r} must be more than 0, "
+                f"retry of handler {self.function!r} must be a RetryPolicy, not {self.retry!r}"
+            )
+        if self.max_runtime_seconds is not None and not _is_above_0(self.max_runtime_seconds):
+            raise ConfigurationError(
+                f"max_runtime_seconds of handler {self.function!r} must be a number above 0, "
                 f"not {self.max_runtime_seconds!r}"
             )
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(body))
@@ -70,6 +74,10 @@ def _handler(job_type: str, given: HandlerFunction | Handler) -> Handler:
         return Handler(given)
     except ConfigurationError as error:
         raise ConfigurationError(f"job type {job_type!r}: {error}") from error
+
+
+def _is_above_0(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 def _body_of(function: object) -> Callable[..., Any] | None:
