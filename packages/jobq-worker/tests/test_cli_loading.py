@@ -62,6 +62,18 @@ def test_a_missing_module_of_a_package_is_named(folder: Path) -> None:
     assert "no module 'shop.jobs'" in refusal("shop.jobs:worker")
 
 
+@pytest.mark.parametrize("name", ["./shop", "shop/jobs.py", ".shop", r"shop\jobs"])
+def test_a_path_is_told_the_form_of_a_module(folder: Path, name: str) -> None:
+    said = refusal(f"{name}:worker")
+    assert said.startswith(f"{name!r} is no module")
+    assert "Traceback" not in said
+
+
+def test_a_file_in_place_of_its_module_is_told_to_leave_out_the_ending(folder: Path) -> None:
+    (folder / "shop.py").write_text(APPLICATION)
+    assert refusal("shop.py:worker").endswith("without its .py")
+
+
 def test_an_import_that_fails_inside_the_module_keeps_its_traceback(folder: Path) -> None:
     (folder / "shop.py").write_text("import nothing_of_that_name\n")
     said = refusal("shop:worker")

@@ -30,6 +30,10 @@ def load_worker(target: str) -> Worker:
             f"{target!r} is no MODULE:WORKER: name a module and the variable in it that holds "
             "the worker, such as worker:worker"
         )
+    if "/" in module_name or "\\" in module_name or module_name.startswith("."):
+        raise LoadError(
+            f"{module_name!r} is no module: name it as an import does, such as shop.worker"
+        )
     module = _import(module_name)
     try:
         found = getattr(module, name)
@@ -51,9 +55,10 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         # Another missing module is the fault of the application's own code, told below.
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            ending = ", without its .py" * name.endswith(".py")
             raise LoadError(
                 f"no module {error.name!r} in {here} or on the Python path: run jobq in the "
-                "directory that holds it, or correct its name"
+                f"directory that holds it, or correct its name{ending}"
             ) from None
         raise _failed(name, error) from error
     except Exception as error:
