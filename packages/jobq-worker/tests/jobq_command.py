@@ -10,6 +10,8 @@ from pathlib import Path
 JOBQ = str(Path(sys.executable).with_name("jobq"))
 
 APPLICATION = """
+import sys
+
 from jobq.core import QueueGroup
 from jobq.worker import Worker
 
@@ -22,7 +24,8 @@ queues = QueueGroup.build(
 
 
 def greet(payload):
-    print("greeted", payload["name"], flush=True)
+    # In one piece: print writes its end by itself, and a log line may come between.
+    sys.stdout.write("greeted " + payload["name"] + "\\n")
 
 
 worker = Worker(queues, {"greet": greet}, idle_wait_seconds=1, shutdown_timeout=10)
