@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 from simulated import DENIED, THROTTLED, Conduct, Request, SimulatedWorker, World, raises
+from working import lease
 
 from jobq.core import BackendError, LeaseLostError
-from jobq.worker.engine.commands import Accounts, Exit, Run
+from jobq.worker.engine import Engine
+from jobq.worker.engine.commands import Accounts, Exit, Receive, Run
+from jobq.worker.engine.config import EngineConfig
+from jobq.worker.engine.events import Delivery, Received, Tick
 
 config_of = SimulatedWorker.config_of
 
@@ -203,6 +207,18 @@ def test_a_reply_that_lay_unread_during_a_stall_is_dated_before_it() -> None:
     world.run(60)
     assert world.started() == ["job"]
     assert world.starts[0].receive_count == 2, "half a second was left, too little to start on"
+
+
+def test_a_reply_that_lay_unread_during_two_stalls_is_dated_before_the_first() -> None:
+    config = EngineConfig(queues=(config_of("jobs", visibility=9),))
+    engine = Engine(config, now=0, random=lambda: 0.5)
+    (receive,) = engine.handle([Tick()], 0)
+    assert isinstance(receive, Receive)
+    for now in (4, 4.1, 8.5):
+        engine.handle([Tick()], now)
+    late = Received(receive.poll, (Delivery(lease(expires_at=8.6 + 9)),))
+    commands = engine.handle([late], 8.6)
+    assert not [command for command in commands if isinstance(command, Run)]
 
 
 def test_l5_nothing_is_extended_once_its_delete_was_sent() -> None:

@@ -58,7 +58,10 @@ class Engine:
         if state.ended:
             return []
         if now - state.awake_at > STALL_SECONDS:
-            state.stall_began, state.stall_ended = state.awake_at, now
+            # A short breath between two ends neither: what lay unread may do so still.
+            if state.awake_at > state.stall_ended + receiving.STALL_GRACE_SECONDS:
+                state.stall_began = state.awake_at
+            state.stall_ended = now
         state.awake_at = state.now = now
         state.out = []
         for event in events:

@@ -79,7 +79,7 @@ def _received_at(state: State, poll: Poll, dated: float) -> float:
     """No later than the reply arrived, even where the process stood still and read it late."""
     stalled = poll.started_at < state.stall_ended
     if stalled and state.now <= state.stall_ended + STALL_GRACE_SECONDS:
-        return min(dated, state.stall_began)
+        return min(dated, max(poll.started_at, state.stall_began))
     return dated
 
 
