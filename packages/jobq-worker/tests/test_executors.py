@@ -74,7 +74,6 @@ class Bench:
             loop=HandlersLoop(loop, context=context),
             stopping=self.stopping,
             concurrency=4,
-            queues=1,
             put=self.answers.put,
             crashed=self.crashes.append,
         )

@@ -260,6 +260,32 @@ def test_an_async_handler_that_blocks_its_loop_runs_once(lines: Lines) -> None:
     assert (stats.waiting, stats.in_flight) == (0, 0)
 
 
+def test_a_queue_that_answers_no_delete_keeps_none_of_another_waiting(
+    jobs: MemoryQueue, lines: Lines
+) -> None:
+    hang = threading.Event()
+
+    class Silent(MemoryQueue):
+        def ack_batch(self, leases: Sequence[Any]) -> Any:
+            hang.wait(20)
+            return super().ack_batch(leases)
+
+    queues = group_of(Silent("silent"), jobs)
+    for _ in range(8):
+        queues.enqueue("silent", "slow")
+
+    def slow(payload: Any) -> None:
+        time.sleep(0.06)
+
+    with serving(Worker(queues, {"slow": slow, "a": print}, **QUICK)):
+        # Each has a call of its own: the 50 ms for company are over before the next one ends.
+        until(lambda: len(lines.of("job_started")) == 8)
+        queues.enqueue("jobs", "a")
+        until(lambda: lines.of("job_finished"), seconds=5)
+        assert lines.of("job_finished")[0]["job_type"] == "a"
+        hang.set()
+
+
 def test_nothing_of_one_job_is_seen_by_the_next_nor_by_the_worker(
     jobs: MemoryQueue, lines: Lines
 ) -> None:

@@ -32,7 +32,8 @@ class Executors:
     """Carries out commands, and hands each one's answer to `put`, once, from any thread.
 
     Receives, deletes and hides, extensions and sync handlers have threads of their own, so that
-    none waits for another kind. `crashed` is told what should never be raised.
+    none waits for another kind. Each queue has its own for deletes, hides and extensions: one that
+    never answers costs no other its leases. `crashed` is told what should never be raised.
     """
 
     def __init__(
@@ -44,7 +45,6 @@ class Executors:
         loop: HandlersLoop,
         stopping: threading.Event,
         concurrency: int,
-        queues: int,
         put: Callable[[Event], None],
         crashed: Callable[[BaseException], None],
     ) -> None:
@@ -57,17 +57,16 @@ class Executors:
         self._put = put
         self._crashed = crashed
         self._polling = Pool("jobq-poll", context=context)
-        self._settling = Pool("jobq-settle", context=context, most=concurrency + queues)
-        self._extending = Pool("jobq-extend", context=context, most=2 * queues)
+        self._calling: dict[tuple[str, str], Pool] = {}
         self._handling = Pool("jobq-handler", context=context, most=concurrency)
         self._running: dict[int, Run] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._to_loop: list[Run] = []
         self._ways: dict[type[Any], Callable[[Any], None]] = {
             Receive: lambda command: self._polling.submit(self._receive, command),
-            Ack: self._way(self._settling, settling.ack),
-            Nack: self._way(self._settling, settling.nack),
-            Extend: self._way(self._extending, settling.extend),
+            Ack: self._way("jobq-settle", settling.ack, most=concurrency + 1),
+            Nack: self._way("jobq-settle", settling.nack, most=concurrency + 1),
+            Extend: self._way("jobq-extend", settling.extend, most=2),
             Run: self._start,
             Abandon: self._abandon,
             AnnounceStop: self._announce_stop,
@@ -94,18 +93,27 @@ class Executors:
 
     def close(self) -> None:
         """Let the threads and our own loop go; waits for no handler."""
-        for pool in (self._polling, self._settling, self._extending, self._handling):
+        for pool in (self._polling, self._handling, *self._calling.values()):
             pool.close()
         self._loop.close()
 
-    def _way(self, pool: Pool, call: Callable[[Any], Event]) -> Callable[[Any], None]:
+    def _way(self, name: str, call: Callable[[Any], Event], *, most: int) -> Callable[[Any], None]:
+        """How a kind of call is made, `most` at once for each queue."""
+
         def answer(command: Any) -> None:
             try:
                 self._put(call(command))
             except BaseException as error:  # noqa: BLE001 - the engine must hear of it
                 self._crashed(error)
 
-        return lambda command: pool.submit(answer, command)
+        def begin(command: Any) -> None:
+            pool = self._calling.get((name, command.queue))
+            if pool is None:
+                pool = Pool(name, context=self._dispatcher.context, most=most)
+                self._calling[name, command.queue] = pool
+            pool.submit(answer, command)
+
+        return begin
 
     def _receive(self, command: Receive) -> None:
         try:

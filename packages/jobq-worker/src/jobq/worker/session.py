@@ -164,7 +164,6 @@ class Session:
             loop=HandlersLoop(self._loop, context=self._context),
             stopping=stopping,
             concurrency=options.concurrency,
-            queues=len(prepared.configs),
             put=self._inbox.put,
             crashed=runner.crash,
         )
