@@ -86,6 +86,7 @@ def run(client: Any) -> bool:
             )
         # Any program may send to a queue, and this one got it wrong.
         client.send_message(QueueUrl=urls["default"], MessageBody="Hello?")
+        say("a message that is no job: sent to 'default' by another program")
 
         # --- The worker: until the queues are empty; without burst, until it is stopped. ---
         Worker(queues, handlers, concurrency=4).run(burst=True)
