@@ -74,6 +74,7 @@ class Bench:
             loop=HandlersLoop(loop, context=context),
             stopping=self.stopping,
             concurrency=4,
+            bring=self.answers.put,
             put=self.answers.put,
             crashed=self.crashes.append,
         )

@@ -29,7 +29,8 @@ Answer = TypeVar("Answer")
 
 
 class Executors:
-    """Carries out commands, and hands each one's answer to `put`, once, from any thread.
+    """Carries out commands and hands on each one's answer, once: `bring` gets it in a thread of
+    this object's own, where it may take its time, `put` gets it on a loop.
 
     Receives, deletes and hides, extensions and sync handlers have threads of their own, so that
     none waits for another kind. Each queue has its own for deletes, hides and extensions: one that
@@ -45,6 +46,7 @@ class Executors:
         loop: HandlersLoop,
         stopping: threading.Event,
         concurrency: int,
+        bring: Callable[[Event], None],
         put: Callable[[Event], None],
         crashed: Callable[[BaseException], None],
     ) -> None:
@@ -54,6 +56,7 @@ class Executors:
         self._stopping = stopping
         self._concurrency = concurrency
         self._loop = loop
+        self._bring = bring
         self._put = put
         self._crashed = crashed
         self._polling = Pool("jobq-poll", context=context)
@@ -84,7 +87,7 @@ class Executors:
                 self._loop.call(self._start_tasks, runs)
             except RuntimeError:
                 for run in runs:
-                    self._finish(self._not_started(run))
+                    self._finish(self._not_started(run), self._put)
 
     def stuck(self) -> bool:
         """Whether every slot is held by a job that is past its longest runtime."""
@@ -102,7 +105,7 @@ class Executors:
 
         def answer(command: Any) -> None:
             try:
-                self._put(call(command))
+                self._bring(call(command))
             except BaseException as error:  # noqa: BLE001 - the engine must hear of it
                 self._crashed(error)
 
@@ -117,7 +120,7 @@ class Executors:
 
     def _receive(self, command: Receive) -> None:
         try:
-            self._polls.receive(command, self._put)
+            self._polls.receive(command, self._bring)
         except BaseException as error:  # noqa: BLE001 - the engine must hear of it
             self._crashed(error)
 
@@ -133,16 +136,16 @@ class Executors:
         else:
             self._handling.submit(self._run_sync, run)
 
-    def _finish(self, finished: Finished) -> None:
+    def _finish(self, finished: Finished, hand_on: Callable[[Event], None]) -> None:
         self._running.pop(finished.key, None)
-        self._put(finished)
+        hand_on(finished)
 
     def _not_started(self, run: Run) -> Finished:
         return Finished(run.key, NotStarted(), self._dispatcher.clock())
 
     def _run_sync(self, run: Run) -> None:
         try:
-            self._finish(self._dispatcher.run_sync(run, self._settle))
+            self._finish(self._dispatcher.run_sync(run, self._settle), self._bring)
         except BaseException as error:  # noqa: BLE001 - the engine must hear of it
             self._crashed(error)
 
@@ -165,11 +168,11 @@ class Executors:
     def _ended(self, run: Run, task: asyncio.Task[Finished]) -> None:
         if task.cancelled():
             # Whatever begins answers for itself, so this was cancelled before its first step.
-            self._finish(self._not_started(run))
+            self._finish(self._not_started(run), self._put)
         elif (error := task.exception()) is not None:
             self._crashed(error)
         else:
-            self._finish(task.result())
+            self._finish(task.result(), self._put)
 
     def _abandon(self, command: Abandon) -> None:
         run = self._running.get(command.key)

@@ -20,6 +20,7 @@ from jobq.worker.engine.events import StopRequested
 from jobq.worker.executors import Executors
 from jobq.worker.faults import traceback_of
 from jobq.worker.health import HealthFile
+from jobq.worker.inbox import Inbox
 from jobq.worker.loops import HandlersLoop
 from jobq.worker.polls import Polls, StopFlag
 from jobq.worker.pools import spawn
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from jobq.core import QueueStats
-    from jobq.worker.engine.events import Event
     from jobq.worker.handlers import Handler
     from jobq.worker.options import Options
     from jobq.worker.subscriptions import Subscription
@@ -84,7 +84,7 @@ class Session:
         self._context = context
         self._stop = stop
         self._ended = ended
-        self._inbox: SimpleQueue[Event] = SimpleQueue()
+        self._inbox = Inbox()
         self._prepared: SimpleQueue[Prepared | BaseException | None] = SimpleQueue()
         self._reporting = Reporting(context=context)
 
@@ -164,6 +164,7 @@ class Session:
             loop=HandlersLoop(self._loop, context=self._context),
             stopping=stopping,
             concurrency=options.concurrency,
+            bring=runner.bring,
             put=self._inbox.put,
             crashed=runner.crash,
         )
