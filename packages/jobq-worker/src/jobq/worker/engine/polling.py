@@ -57,9 +57,15 @@ def _may_ask(state: State, queue: QueueState) -> bool:
 
 
 def _wants_more(state: State, queue: QueueState) -> bool:
-    """Cheap first: most steps of a busy worker end here."""
-    most = min(queue.window, _most_polls(state, queue))
-    return len(queue.polls) < most and _may_ask(state, queue)
+    """Cheap first: most steps of a busy worker end here, before anything is weighed."""
+    polls = _most_polls(state, queue)
+    if len(queue.polls) >= min(queue.window, polls) or not _may_ask(state, queue):
+        return False
+    most, startable = claim(queue), queue.startable
+    least = most if startable and queue.config.claim_size is None else 1
+    # What `_room` can't exceed: every free slot, and all that may be in hand ahead of one.
+    free = state.config.concurrency - state.running
+    return free + most * polls - startable - queue.reserved >= least
 
 
 def _most_polls(state: State, queue: QueueState) -> int:

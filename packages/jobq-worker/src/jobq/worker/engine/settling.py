@@ -53,10 +53,12 @@ def flush(state: State, queue: QueueState) -> None:
 
 def flushes_at(state: State, queue: QueueState) -> float:
     """When something of one queue can be sent that can't be now; inf: not by time alone."""
-    later = [held.settle_at for held in (*queue.to_delete, *queue.to_hide)]
-    at = min((at for at in later if at > state.now), default=math.inf)
-    if any(held.settle_at <= state.now for held in queue.to_delete):
-        at = min(at, deletes_due_at(queue))
+    at, now = math.inf, state.now
+    for held in queue.to_delete:
+        at = min(at, held.settle_at if held.settle_at > now else held.settle_at + COMPANY_SECONDS)
+    for held in queue.to_hide:
+        if held.settle_at > now:
+            at = min(at, held.settle_at)
     return at
 
 
@@ -66,16 +68,10 @@ def deletes_due_at(queue: QueueState) -> float:
 
 def _flush_deletes(state: State, queue: QueueState) -> None:
     size = queue.config.largest_batch
-    due = [held for held in queue.to_delete if state.now >= held.settle_at]
-    if not due:
+    hurry = _may_not_wait(state, queue)
+    if not hurry and len(queue.to_delete) < size:
         return
-    hurry = (
-        queue.config.ordered
-        or state.stopping
-        or state.now >= deletes_due_at(queue)
-        or not (state.running or any(one.startable for one in state.queues))
-        or any(held.visible_at - state.now < 2 * COMPANY_SECONDS for held in due)
-    )
+    due = [held for held in queue.to_delete if state.now >= held.settle_at]
     sent = due if hurry else due[: len(due) - len(due) % size]
     if not sent:
         return
@@ -86,6 +82,22 @@ def _flush_deletes(state: State, queue: QueueState) -> None:
         number = _call(state, queue, "delete", some)
         leases = tuple(held.lease for held in some)
         state.out.append(Ack(number, queue.config.name, leases))
+
+
+def _may_not_wait(state: State, queue: QueueState) -> bool:
+    """A delete waits for company only where some may come, and while its lease lasts."""
+    if (
+        queue.config.ordered
+        or state.stopping
+        or state.now >= deletes_due_at(queue)
+        or not (state.running or any(one.startable for one in state.queues))
+    ):
+        return True
+    soon = state.now + 2 * COMPANY_SECONDS
+    # Nothing that isn't in a call runs out before its queue is due.
+    return queue.due_at < soon and any(
+        held.visible_at < soon and held.settle_at <= state.now for held in queue.to_delete
+    )
 
 
 def _flush_hides(state: State, queue: QueueState) -> None:
