@@ -21,8 +21,10 @@ from jobq.core.limits import (
     check_ids,
     check_message,
     check_queue_name,
+    check_receive,
     check_redrive,
     check_retry_delay,
+    check_visibility,
 )
 from jobq.core.message import Attribute
 
@@ -75,6 +77,20 @@ def test_ids_that_a_kind_needs_or_does_not_take_are_named() -> None:
 @pytest.mark.parametrize(("seconds", "whole"), [(0, 0), (0.1, 1), (43_199.5, 43_200)])
 def test_a_delay_of_what_is_given_back_is_rounded_up(seconds: float, whole: int) -> None:
     assert check_retry_delay(seconds) == whole
+
+
+@pytest.mark.parametrize("seconds", [-1, 43_201, float("nan"), "5", True, None])
+def test_a_visibility_or_a_wait_that_is_none_is_refused(seconds: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"0 to 43200 seconds, not {seconds!r}"):
+        check_visibility(seconds)
+    with pytest.raises(ConfigurationError, match=f"0 to 20 seconds, not {seconds!r}"):
+        check_receive(1, seconds, 0)
+
+
+@pytest.mark.parametrize("count", [0, 1.5, "1", True, None])
+def test_a_receive_asks_for_a_whole_number_of_messages(count: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"at least 1, not {count!r}"):
+        check_receive(count, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 80, "a.fifo", "x" * 75 + ".fifo"])

@@ -476,6 +476,14 @@ def test_a_batch_is_one_call_and_returns_the_ids_in_order(make: Any) -> None:
     assert f'"n":{24}' in tray.sent[24].body
 
 
+def test_a_batch_of_anything_but_requests_is_refused_as_a_whole() -> None:
+    tray = Tray()
+    items: Any = [JobRequest("t"), "t"]
+    with pytest.raises(InvalidMessageError, match="item 1 of the batch is of type str"):
+        group(tray).enqueue_batch("default", items)
+    assert tray.calls == []
+
+
 def test_an_empty_batch_sends_nothing() -> None:
     tray = Tray()
     assert group(tray).enqueue_batch("default", []) == []

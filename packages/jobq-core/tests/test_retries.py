@@ -35,6 +35,7 @@ def test_a_value_that_is_falsy_still_counts() -> None:
         ({"base_delay": -1}, "base_delay must be 0 or more seconds, not -1"),
         ({"base_delay": "1"}, "base_delay must be a number of seconds, not '1'"),
         ({"max_delay": float("nan")}, "max_delay must be"),
+        ({"jitter": "no"}, "jitter must be True or False, not 'no'"),
         ({"when_exhausted": "drop"}, "redrive, dead_letter, discard, not 'drop'"),
     ],
 )

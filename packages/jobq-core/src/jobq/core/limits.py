@@ -140,7 +140,7 @@ def _check_id(name: str, value: object) -> None:
 
 def check_visibility(seconds: float) -> int:
     """A visibility timeout in whole seconds; `ConfigurationError` outside 0 to 43,200."""
-    if not 0 <= seconds <= LONGEST_VISIBILITY_SECONDS:
+    if not (_is_number(seconds) and 0 <= seconds <= LONGEST_VISIBILITY_SECONDS):
         raise ConfigurationError(
             f"visibility must be 0 to {LONGEST_VISIBILITY_SECONDS} seconds, not {seconds!r}"
         )
@@ -167,9 +167,11 @@ def check_retry_delay(seconds: float, *, name: str = "delay") -> int:
 def check_receive(max_messages: int, wait: float, min_priority: int) -> int:
     """The wait of a receive in whole seconds."""
     check_priority("min_priority", min_priority)
-    if max_messages < 1:
-        raise ConfigurationError(f"max_messages must be at least 1, not {max_messages!r}")
-    if not 0 <= wait <= LONGEST_WAIT_SECONDS:
+    if not (type(max_messages) is int and max_messages >= 1):
+        raise ConfigurationError(
+            f"max_messages must be a whole number, at least 1, not {max_messages!r}"
+        )
+    if not (_is_number(wait) and 0 <= wait <= LONGEST_WAIT_SECONDS):
         raise ConfigurationError(f"wait must be 0 to {LONGEST_WAIT_SECONDS} seconds, not {wait!r}")
     return math.ceil(wait)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from jobq.core.backends import backend_name, find_backend
 from jobq.core.clients import ClientSource
 from jobq.core.definitions import QueueDefinition
-from jobq.core.errors import ConfigurationError, UnknownQueueError
+from jobq.core.errors import ConfigurationError, InvalidMessageError, UnknownQueueError
 from jobq.core.interfaces.backend import ClientMaker
 from jobq.core.job_requests import JobRequest
 from jobq.core.middleware import hooks_of
@@ -133,7 +133,14 @@ class QueueGroup:
 
         `async def` hooks cost nothing more here. A plain one holds one thread an item.
         """
-        return self._find(self._senders, queue).send_batch(list(requests))
+        sender, batch = self._find(self._senders, queue), list(requests)
+        for position, request in enumerate(batch):
+            if not isinstance(request, JobRequest):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidMessageError(
+                    f"item {position} of the batch is of type {type(request).__name__}: "
+                    "enqueue_batch takes JobRequests"
+                )
+        return sender.send_batch(batch)
 
     def stats(self) -> dict[str, QueueStats]:
         """How many messages each queue holds; estimates on SQS. Raises `BackendError`."""

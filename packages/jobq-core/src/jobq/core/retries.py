@@ -41,6 +41,8 @@ class RetryPolicy:
             check_retry_delay(self.base_delay, name="base_delay")
         if self.max_delay is not None:
             check_retry_delay(self.max_delay, name="max_delay")
+        if self.jitter not in (None, True, False):
+            raise ConfigurationError(f"jitter must be True or False, not {self.jitter!r}")
         if self.when_exhausted is not None and self.when_exhausted not in get_args(WhenExhausted):
             raise ConfigurationError(
                 f"when_exhausted must be one of {', '.join(get_args(WhenExhausted))}, "
