@@ -6,8 +6,13 @@ from collections import Counter
 
 import pytest
 from simulated import THROTTLED, Conduct, SimulatedWorker, World
+from working import lease
 
 from jobq.core import BackendError, QueueNotFoundError
+from jobq.worker.engine import Engine
+from jobq.worker.engine.commands import Notice, Receive
+from jobq.worker.engine.config import EngineConfig
+from jobq.worker.engine.events import Delivery, Received, ReceiveFailed, Tick
 
 config_of = SimulatedWorker.config_of
 
@@ -341,6 +346,23 @@ def test_a_worker_whose_every_queue_failed_ten_times_finishes_and_ends_with_1() 
     finish(world, worker)
     assert worker.exit is not None
     assert worker.exit.code == 1
+
+
+def test_many_receives_that_break_at_once_are_one_failure() -> None:
+    config = EngineConfig(queues=(config_of("jobs.fifo"),), concurrency=40)
+    engine = Engine(config, now=0, random=lambda: 0.5)
+    commands, number = engine.handle([Tick()], 0), 0
+    out: list[int] = []
+    while len(out) < 12:
+        out += [command.poll for command in commands if isinstance(command, Receive)]
+        message = lease(message_id=f"m{number}", group_id=f"g{number}", receipt=f"r{number}")
+        commands = engine.handle([Received(out.pop(0), (Delivery(message),))], number / 100)
+        commands += engine.handle([Tick()], number / 100)
+        number += 1
+    commands = engine.handle([ReceiveFailed(poll, BackendError("cut off")) for poll in out], 0.5)
+    assert [command.event for command in commands if isinstance(command, Notice)] == [
+        "receive_failed"
+    ]
 
 
 def test_a_missing_queue_ends_the_worker_where_it_was_asked_to() -> None:

@@ -226,6 +226,9 @@ def skipped(state: State, poll: Poll) -> None:
 def failed(state: State, poll: Poll, error: JobqError) -> None:
     """Back off, and say so at a falling rate; see whether any queue is left."""
     queue = poll.queue
+    if poll.started_at <= queue.failed_at:
+        return  # what broke the one broke all that were out beside it
+    queue.failed_at = state.now
     queue.failures += 1
     delay = state.backoff(queue.failures)
     queue.poll_at = state.now + delay

@@ -138,6 +138,7 @@ class QueueState:
     quiet_since: float = -math.inf
     poll_at: float = -math.inf
     failures: int = 0
+    failed_at: float = -math.inf
     settle_failures: int = 0
     refused_deletes: int = 0
     closed: bool = False
