@@ -192,7 +192,7 @@ def test_no_credentials(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_region(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    with pytest.raises(ConfigurationError, match="region_name=.*AWS_DEFAULT_REGION") as raised:
+    with pytest.raises(ConfigurationError, match=r"region_name=.*AWS_DEFAULT_REGION") as raised:
         kind(URLS[kind]).publish(MESSAGE)
     assert raised.value.__cause__ is not None
 
