@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from jobq.core import (
@@ -654,3 +655,19 @@ def test_every_message_of_a_batch_is_logged_once_it_was_sent() -> None:
         ("job_enqueued", "id-0"),
         ("job_enqueued", "id-2"),
     ]
+
+
+def test_a_log_that_cannot_be_written_makes_no_sent_job_look_unsent() -> None:
+    def broken(logger: object, method: str, event: object) -> str:
+        raise OSError("no space left on device")
+
+    tray = Tray()
+    group = QueueGroup({"a": {"queue": tray}})
+    before = structlog.get_config()
+    structlog.configure(processors=[broken])
+    try:
+        assert group.enqueue("a", "job")
+        assert len(group.enqueue_batch("a", [JobRequest("job"), JobRequest("job")])) == 2
+    finally:
+        structlog.configure(**before)
+    assert len(tray.sent) == 3

@@ -93,7 +93,8 @@ class Sender:
     def _pack(self, request: JobRequest, job: Job) -> _Parcel:
         message, dropped = request.to_message(job, self.queue.capabilities.largest_message)
         if dropped:
-            get_logger("jobq.job").warning(
+            _say(
+                "warning",
                 "propagation_attributes_dropped",
                 queue=self.name,
                 job_type=job.job_type,
@@ -156,13 +157,20 @@ class Sender:
         )
 
     def _log_sent(self, parcel: _Parcel, message_id: str) -> None:
-        get_logger("jobq.job").info(
+        _say(
+            "info",
             "job_enqueued",
             queue=self.name,
             job_type=parcel.job.job_type,
             message_id=message_id,
             group_id=parcel.message.group_id,
         )
+
+
+def _say(level: str, event: str, **fields: Any) -> None:
+    # What was sent must not look unsent because a log can't be written.
+    with suppress(Exception):
+        getattr(get_logger("jobq.job"), level)(event, **fields)
 
 
 def _give_up(items: list[_Item], cause: BaseException) -> None:
