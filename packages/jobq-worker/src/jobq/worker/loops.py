@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from jobq.worker.pools import spawn
+from jobq.core.logs import get_logger
+from jobq.worker.faults import traceback_of
+from jobq.worker.pools import Pool, spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
+T = TypeVar("T")
+
 # How long what still runs on our own loop may take over its cancellation when the worker ends.
 FAREWELL_SECONDS = 1.0
+# As many as `ThreadPoolExecutor` has at most where it chooses by itself.
+MOST_THREADS = 32
 
 
 class HandlersLoop:
@@ -24,6 +32,7 @@ class HandlersLoop:
         self._context = context
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Call it on the loop, from any thread. Raises `RuntimeError` once the loop is closed."""
@@ -32,6 +41,7 @@ class HandlersLoop:
     def close(self) -> None:
         """End the loop if it is our own: what still runs there is cancelled, and not waited for."""
         if self._thread is not None and self._loop is not None:
+            self._closing.set()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(2 * FAREWELL_SECONDS)
 
@@ -39,15 +49,51 @@ class HandlersLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = loop = asyncio.new_event_loop()
+                loop.set_default_executor(DaemonExecutor(context=self._context))
                 self._thread = spawn(
-                    lambda: _serve(loop), name="jobq-handlers-loop", context=self._context
+                    lambda: _serve(loop, self._closing),
+                    name="jobq-handlers-loop",
+                    context=self._context,
                 )
             return self._loop
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+class DaemonExecutor(ThreadPoolExecutor):
+    """Where `asyncio.to_thread` runs: in threads that the interpreter doesn't wait for at exit."""
+
+    def __init__(self, *, context: Context) -> None:
+        super().__init__(max_workers=1)  # which starts no thread before it is asked to
+        self._pool = Pool("jobq-to-thread", context=context, most=MOST_THREADS)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+                future.set_exception(error)
+
+        self._pool.submit(work)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Let the threads go once they are done; waits for none."""
+        self._pool.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:
     asyncio.set_event_loop(loop)
-    loop.run_forever()
+    while not (closing.is_set() or loop.is_closed()):
+        try:
+            loop.run_forever()
+        except BaseException as error:  # noqa: BLE001
+            # SystemExit and KeyboardInterrupt in a task that a handler began (`gather`, `wait_for`)
+            # leave the loop too. Whoever awaits that task gets them, once the loop goes on.
+            with suppress(Exception):
+                get_logger("jobq.worker").error("loop_left", exception=traceback_of(error))
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
