@@ -182,3 +182,47 @@ def test_a_handler_that_calls_sys_exit_ends_its_job_and_not_the_worker() -> None
     process.read_until("both")
     process.popen.send_signal(signal.SIGTERM)
     assert process.end() == 0, process.text
+
+
+@pytest.mark.parametrize("colour", ["def", "async def"])
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [("return", 0), ("sys.exit(7)", 7), ("sys.exit('no')", 1), ("raise ValueError('no')", 1)],
+)
+def test_a_process_that_a_handler_forked_ends_with_the_handler(
+    colour: str, ending: str, code: int
+) -> None:
+    process = Process(f"""
+        {colour} forks(payload):
+            child = os.fork()
+            if child == 0:
+                {ending}
+            else:
+                end = time.monotonic() + 10
+                while True:
+                    gone, status = os.waitpid(child, os.WNOHANG)
+                    if gone or time.monotonic() > end:
+                        break
+                    time.sleep(0.05)
+                say(f"ended with {{os.waitstatus_to_exitcode(status)}}" if gone else "hangs")
+                if not gone:
+                    os.kill(child, signal.SIGKILL)
+        worker(forks).run(burst=True)
+    """)
+    assert process.end() == 0, process.text
+    assert f"ended with {code}" in process.text
+    assert process.text.count("worker_stopped") == 1
+
+
+def test_a_thread_that_an_async_handler_awaits_keeps_no_process_alive() -> None:
+    process = Process("""
+        async def stuck(payload):
+            say("began")
+            await asyncio.to_thread(time.sleep, 60)
+        Worker(queues, {"a": stuck}, idle_wait_seconds=1, shutdown_timeout=1.5).run()
+    """)
+    process.read_until("began")
+    process.popen.send_signal(signal.SIGTERM)
+    started = time.monotonic()
+    assert process.end() == 1, process.text
+    assert time.monotonic() - started < 20

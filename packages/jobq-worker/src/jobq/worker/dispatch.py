@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
+import sys
+import traceback
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from jobq.core import Job, JobContext, NonRetryableError, RetryAfter, RetryPolicy
 from jobq.core.codec import Malformed
@@ -243,12 +246,13 @@ class Ready(NamedTuple):
 class Execution:
     """The innermost call of a chain: the handler itself."""
 
-    __slots__ = ("_function", "_run", "_settle", "handler_run")
+    __slots__ = ("_function", "_pid", "_run", "_settle", "handler_run")
 
     def __init__(self, run: Run, ready: Ready, settle: Settle | None = None) -> None:
         self._run = run
         self._function = ready.function
         self._settle = settle
+        self._pid = os.getpid()
         self.handler_run = HandlerRun()
 
     def call(self, job: Job) -> Any:
@@ -261,6 +265,8 @@ class Execution:
             self.handler_run.error = error
             raise
         finally:
+            if os.getpid() != self._pid:
+                _end_fork(self.handler_run.error)
             self._keep_context()
         self.handler_run.returned = True
         return answer
@@ -275,6 +281,8 @@ class Execution:
             self.handler_run.error = error
             raise
         finally:
+            if os.getpid() != self._pid:
+                _end_fork(self.handler_run.error)
             self._keep_context()
         self.handler_run.returned = True
         return answer
@@ -283,3 +291,19 @@ class Execution:
         """The log fields that hooks and handler bound, before the hooks' ends unbind them."""
         record: Record = self._run.job
         record.context = copy_context()
+
+
+def _end_fork(error: BaseException | None) -> NoReturn:
+    """End a process that a handler forked and that came back out of it.
+
+    It is a copy of the worker with this one thread, and would settle the message as well.
+    """
+    code: object = None if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code
+    elif error is not None:
+        traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
