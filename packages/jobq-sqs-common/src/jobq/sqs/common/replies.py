@@ -69,14 +69,17 @@ def _value(value: Mapping[str, Any]) -> AttributeValue:
 def errors(reply: Reply, call: Call) -> dict[int, JobqError | None]:
     """Position by position what became of a batch call's entries; None is success.
 
-    An entry that the reply doesn't name counts as failed, retryable.
+    An entry that the reply doesn't name counts as failed, retryable; one that wasn't asked for
+    counts for nothing.
     """
+    asked = {entry["Id"] for entry in call.arguments["Entries"]}
     found: dict[int, JobqError | None] = {
-        int(entry["Id"]): None for entry in reply.get("Successful") or ()
+        int(entry["Id"]): None for entry in reply.get("Successful") or () if entry["Id"] in asked
     }
     for entry in reply.get("Failed") or ():
-        found[int(entry["Id"])] = faults.error_of(faults.read_entry(entry), call)
-    if len(found) < len(call.arguments["Entries"]):
+        if entry["Id"] in asked:
+            found[int(entry["Id"])] = faults.error_of(faults.read_entry(entry), call)
+    if len(found) < len(asked):
         for entry in call.arguments["Entries"]:
             found.setdefault(int(entry["Id"]), _unnamed(call))
     return found
