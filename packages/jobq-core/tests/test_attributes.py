@@ -108,3 +108,9 @@ def test_sizes_are_bytes_of_body_names_types_and_values() -> None:
     assert message_size("", {"n": -12}) == 1 + len("Number") + 3
     assert message_size("", {"b": b"\x00\x01"}) == 1 + len("Binary") + 2
     assert message_size("", {"f": Attribute("Number.float", "1.50")}) == 1 + 12 + 4
+
+
+def test_a_number_of_more_digits_than_sqs_takes_stays_as_it_came() -> None:
+    endless = Attribute("Number", "1" * 5000)
+    assert natural(endless) is endless
+    assert natural(Attribute("Number", "1" * 38)) == int("1" * 38)

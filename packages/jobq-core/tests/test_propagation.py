@@ -195,3 +195,9 @@ def test_correlation_fields_cannot_pass_for_our_log_fields_or_structlogs() -> No
         "correlation_exc_info": True,
         "request": "r-1",
     }
+
+
+def test_a_correlation_field_that_no_output_can_write_is_escaped_for_the_log() -> None:
+    job = Job("a", {}, "jobs", correlation_fields={"x": "\ud800", "\ud801": "é", "n": 1})
+    fields = correlation_log_fields(job)
+    assert fields == {"x": "\\ud800", "\\ud801": "é", "n": 1}

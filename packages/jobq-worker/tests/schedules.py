@@ -73,6 +73,7 @@ class Schedule:
     """What a seed decides, and what of DESIGN's section 5 did not hold while it was played.
 
     `steady`: no process stood still, so that leases hold and order does between workers, too.
+    `duplicated`: a standard queue delivered a message twice, which nobody can know beforehand.
     """
 
     def __init__(self, seed: int) -> None:
@@ -83,6 +84,7 @@ class Schedule:
         self.sent: dict[str, list[tuple[str | None, str]]] = {name: [] for name in self.queues}
         self.broken: list[str] = []
         self.steady = True
+        self.duplicated = False
         self._numbers = itertools.count()
         for name in self.queues:
             self.world.queue(name)
@@ -92,7 +94,7 @@ class Schedule:
             self._send()
         self._start()
         moves = [self._send] * 3 + [self._fault] * 2 + [lambda: None] * 3
-        moves += [self._start, self._stop, self._kill, self._stall]
+        moves += [self._start, self._stop, self._kill, self._stall, self._duplicate]
         for _ in range(steps):
             self.world.run(self.chance.choice([0.01, 0.2, 1, 3, 8]))
             self.chance.choice(moves)()
@@ -147,7 +149,7 @@ class Schedule:
             queues=queues,
             concurrency=chance.choice([1, 2, 8]),
             polling=chance.choice(["weighted", "strict"]),
-            hold_limit=chance.choice([2, 20, 20]),
+            hold_limit=chance.choice([0.5, 2, 20, 20]),
             claim_ahead=chance.choice([0, 1, 5]),
         )
         self.world.workers.append(worker)
@@ -175,6 +177,18 @@ class Schedule:
         for _ in range(self.chance.choice([1, 2, 5])):
             self.world.faults[kind].errors.append(self.chance.choice(errors))
 
+    def _duplicate(self) -> None:
+        """A standard queue delivers a message that is in flight once more."""
+        name = self.queues[0]
+        in_flight = [
+            entry.body
+            for entry in self.world.stores[name].entries().values()
+            if entry.hidden and entry.receipt
+        ]
+        if in_flight and not name.endswith(".fifo"):
+            self.duplicated = True
+            self.world.show_again(name, self.chance.choice(in_flight))
+
     def _workers(self) -> list[Watched]:
         return [worker for worker in self.world.workers if isinstance(worker, Watched)]
 
@@ -188,7 +202,7 @@ class Schedule:
         lease, queue = command.lease, command.queue
         entry = self.world.stores[queue].entries().get(lease.message_id)
         self._claim(
-            holds=entry is not None and entry.receipt == lease.receipt,
+            holds=self.duplicated or (entry is not None and entry.receipt == lease.receipt),
             sentence=f"2: {lease.body} started on a lease that others had taken over",
         )
         for other in running:

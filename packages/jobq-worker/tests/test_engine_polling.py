@@ -438,3 +438,12 @@ def test_a_queue_denied_or_missing_from_the_first_ends_the_worker(error: Backend
     world.run(5)
     assert worker.exit is not None
     assert worker.exit.code == 1
+
+
+def test_room_for_many_long_jobs_fills_in_a_few_round_trips_not_one_by_one() -> None:
+    world = World(latency=(0.02, 0.02))
+    backlog(world, "jobs.fifo", 60, groups=60)
+    world.usual = Conduct(600)
+    world.worker(concurrency=40)
+    world.run(0.6)
+    assert len(world.starts) == 40

@@ -232,3 +232,25 @@ def test_a_throttled_hide_is_tried_again() -> None:
     world.worker()
     world.run(25)
     assert len(world.starts) == 2
+
+
+def test_a_worker_told_to_exit_on_a_broken_queue_does_so_where_deletes_are_denied() -> None:
+    world = a_world("one", "two")
+    world.queue("other")
+    world.faults["ack"].errors.extend([DENIED] * 1000)
+    worker = world.worker(on_broken_queue="exit")
+    world.run(40)
+    assert worker.exit is not None
+    assert worker.exit.code == 1
+
+
+def test_a_second_delivery_before_a_hide_is_sent_is_hidden_with_the_first() -> None:
+    world = a_world("fails")
+    world.conduct["fails"] = [raises(0.1, base_delay=20, jitter=False), Conduct()]
+    world.faults["nack"].errors.append(THROTTLED)
+    world.worker(concurrency=4)
+    world.run(0.4)
+    world.show_again("jobs", "fails")
+    world.run(60)
+    first, second = world.starts
+    assert second.at - first.at >= 20

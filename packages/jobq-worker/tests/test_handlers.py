@@ -105,3 +105,18 @@ def test_a_handler_has_some_time_to_run(seconds: Any) -> None:
 
 def test_a_function_and_a_handler_of_it_are_the_same() -> None:
     assert handler_table({"a": plain}) == handler_table({"a": Handler(plain)})
+
+
+def takes_nothing() -> None: ...
+
+
+def takes_two(payload: object, more: object) -> None: ...
+
+
+def takes_a_keyword(*, key: object) -> None: ...
+
+
+@pytest.mark.parametrize("function", [takes_nothing, takes_two, takes_a_keyword])
+def test_a_function_that_cannot_take_the_payload_alone_is_refused(function: Any) -> None:
+    with pytest.raises(ConfigurationError, match="payload alone"):
+        Handler(function)

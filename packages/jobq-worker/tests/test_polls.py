@@ -136,3 +136,23 @@ def test_messages_outlive_a_hook_that_raises_after_they_came(lines: Lines) -> No
 
     assert len(receive(queue_with(2), hook).deliveries) == 2
     assert lines.of("poll_hook_failed")
+
+
+def test_messages_are_told_before_a_hook_that_lingers_has_ended() -> None:
+    told_before: list[int] = []
+    events: list[Any] = []
+
+    def linger(call_next: Any) -> Any:
+        came = call_next()
+        told_before.append(len(events))
+        return came
+
+    polls = Polls(
+        {"jobs": Source(queue=queue_with(1), hooks=hooks_of([Watch(linger)], "poll"))},
+        examine=lambda queue, lease: Delivery(lease),
+        clock=lambda: 0.0,
+        stop=StopFlag(),
+    )
+    polls.receive(Receive(7, "jobs", 10, 0, 30), events.append)
+    assert told_before == [1]
+    assert len(events) == 1

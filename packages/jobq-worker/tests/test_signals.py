@@ -226,3 +226,31 @@ def test_a_thread_that_an_async_handler_awaits_keeps_no_process_alive() -> None:
     started = time.monotonic()
     assert process.end() == 1, process.text
     assert time.monotonic() - started < 20
+
+
+def test_two_signals_at_once_as_supervisors_send_them_are_one_stop() -> None:
+    process = Process("""
+        worker(handler).run()
+    """)
+    process.read_until("began")
+    process.popen.send_signal(signal.SIGTERM)
+    time.sleep(0.02)
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.end() == 0, process.text
+    assert "ended" in process.text
+
+
+def test_a_signal_ends_a_process_that_a_handler_forked() -> None:
+    process = Process("""
+        def forks(payload):
+            child = os.fork()
+            if child == 0:
+                say("forked")
+                time.sleep(60)
+            time.sleep(0.5)
+            os.kill(child, signal.SIGTERM)
+            say(f"ended by {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}")
+        worker(forks).run(burst=True)
+    """)
+    assert process.end() == 0, process.text
+    assert "ended by -15" in process.text

@@ -149,9 +149,9 @@ def test_a_shared_pool_that_is_too_small_is_warned_of_once() -> None:
     bench.prepare(*(Connected(max_connections=5) for _ in range(3)))
     ((event, fields),) = bench.warnings
     assert event == "connection_pool_too_small"
-    assert (fields["max_connections"], fields["needed"]) == (5, 8)
+    assert (fields["max_connections"], fields["needed"]) == (5, 12)
     bench.warnings.clear()
-    bench.prepare(*(Connected(max_connections=8) for _ in range(3)))
+    bench.prepare(*(Connected(max_connections=12) for _ in range(3)))
     assert bench.warnings == []
 
 

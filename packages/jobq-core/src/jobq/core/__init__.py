@@ -18,7 +18,7 @@ from jobq.core.errors import (
     UnknownQueueError,
     UnsupportedFeatureError,
 )
-from jobq.core.interfaces import AsyncQueue, Queue, QueueOperations
+from jobq.core.interfaces import AsyncQueue, Finding, MoveProgress, Queue, QueueOperations
 from jobq.core.job import Job
 from jobq.core.job_requests import JobRequest
 from jobq.core.message import (
@@ -46,6 +46,7 @@ __all__ = [
     "ConfigurationError",
     "DelayTooLongError",
     "ExtendResult",
+    "Finding",
     "InvalidMessageError",
     "Job",
     "JobContext",
@@ -56,6 +57,7 @@ __all__ = [
     "LeaseLostError",
     "Message",
     "MessageTooLargeError",
+    "MoveProgress",
     "NonRetryableError",
     "PublishBatchError",
     "PublishResult",

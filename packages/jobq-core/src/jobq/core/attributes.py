@@ -21,6 +21,8 @@ _NAME = re.compile(r"(?!\.)(?!.*\.\.)(?!.*\.\Z)(?!(?i:aws|amazon)\.)[A-Za-z0-9_.
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[^\s]{1,249})?\Z")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\Z", re.ASCII)
 # SendMessage: bodies and string attributes are of the characters of XML 1.0; this is any other.
+# A Number has at most 38 digits of precision (SQS developer guide, message attributes).
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,37}", re.ASCII)
 REFUSED_CHARACTER = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -76,7 +78,7 @@ def natural(attribute: Attribute) -> AttributeValue:
     match attribute:
         case Attribute("String" | "Binary", value):
             return value
-        case Attribute("Number", str(value)) if re.fullmatch(r"0|-?[1-9]\d*", value, re.ASCII):
+        case Attribute("Number", str(value)) if _INTEGER.fullmatch(value):
             return int(value)
         case _:
             return attribute

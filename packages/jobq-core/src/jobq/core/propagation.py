@@ -104,11 +104,22 @@ def read_max_attempts(attributes: Mapping[str, AttributeValue]) -> int | None:
 
 
 def correlation_log_fields(job: Job) -> dict[str, Any]:
-    """A job's correlation fields under names that can't pass for ours or structlog's."""
+    """A job's correlation fields under names that can't pass for ours or structlog's.
+
+    A text that is no UTF-8 (a lone surrogate, which JSON can spell) is escaped, so that no log
+    line is lost to it.
+    """
     return {
-        f"correlation_{key}" if key in _RESERVED else key: value
+        f"correlation_{key}" if key in _RESERVED else loggable(key): loggable(value)
         for key, value in job.correlation_fields.items()
     }
+
+
+def loggable(value: Any) -> Any:
+    """The value as any log output can write it."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode(errors="backslashreplace").decode()
 
 
 def _read_correlation(text: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from jobq.core.codec import Malformed
 from jobq.core.context import running_job
 from jobq.core.logs import get_logger
 from jobq.core.middleware import HandlerRun, Hook, call_async, call_sync
-from jobq.core.propagation import correlation_log_fields, read_job, read_max_attempts
+from jobq.core.propagation import correlation_log_fields, loggable, read_job, read_max_attempts
 from jobq.core.retries import DEFAULT_RETRY
 from jobq.worker.engine.events import (
     Delivery,
@@ -116,7 +116,7 @@ class Dispatcher:
         job = read_job(queue, lease)
         if isinstance(job, Malformed):
             return Delivery(lease, "malformed", Record({**fields, "reason": job.reason}))
-        fields["job_type"] = job.job_type
+        fields["job_type"] = loggable(job.job_type)
         if job.correlation_fields:
             fields |= correlation_log_fields(job)
         handler = self._handlers.get(job.job_type)

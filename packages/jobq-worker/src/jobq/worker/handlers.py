@@ -39,6 +39,11 @@ class Handler:
                 f"handler {self.function!r} is a generator: calling it runs none of its code, "
                 "so every job would succeed undone; return instead of yield"
             )
+        if not _takes_a_payload(self.function):
+            raise ConfigurationError(
+                f"handler {self.function!r} can't be called with the payload alone: "
+                "give it one parameter that needs no other"
+            )
         if self.retry is not None and not isinstance(self.retry, RetryPolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(
                 f"retry of handler {self.function!r} must be a RetryPolicy, not {self.retry!r}"
@@ -74,6 +79,16 @@ def _handler(job_type: str, given: HandlerFunction | Handler) -> Handler:
         return Handler(given)
     except ConfigurationError as error:
         raise ConfigurationError(f"job type {job_type!r}: {error}") from error
+
+
+def _takes_a_payload(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind({})
+    except TypeError:
+        return False
+    except ValueError:  # a builtin whose signature nobody knows
+        return True
+    return True
 
 
 def _is_above_0(value: object) -> bool:

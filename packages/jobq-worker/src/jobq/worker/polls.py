@@ -69,7 +69,9 @@ class Polls:
         return any(due + grace < now for due in list(self.due.values()))
 
     def receive(self, command: Receive, answer: Callable[[Answer], object]) -> None:
-        """Calls `answer` once: when the hooks have ended, or after a stop while they still wait."""
+        """Calls `answer` once: with messages as soon as they are there, else when the hooks have
+        ended, or after a stop while they still wait.
+        """
         source = self._sources[command.queue]
         attempt = Attempt(command, source, self, answer)
         raised: BaseException | None = None
@@ -130,7 +132,8 @@ class Attempt:
         finally:
             with self._lock:
                 self._under_way = False
-            if polls.stopped or self.hooks_ended:
+            # Messages in hand wait for no hook: their leases run.
+            if polls.stopped or self.hooks_ended or self._deliveries:
                 self.end()
         return len(leases)
 

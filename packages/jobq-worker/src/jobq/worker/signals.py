@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# Supervisors signal a process and then its group, which it is in: that is one request.
+SAME_SIGNAL_SECONDS = 0.2
 
 
 def can_handle_signals() -> bool:
@@ -26,15 +29,17 @@ class StopSignals:
     """While entered, in the main thread, the first signal calls `stop` there.
 
     `wait` sleeps until `wake` was called, from any thread; a signal interrupts it, whichever thread
-    the system gave that to. What handled signals before handles them again after.
+    the system gave that to. What handled signals before handles them again after. A process that a
+    handler forks is none of ours: there a signal does what it does by default.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop
-        self._seen = False
+        self._first_at: float | None = None
         self._before: dict[signal.Signals, Any] = {}
         self._fd_before = -1
         self._ended = False
+        self._pid = os.getpid()
 
     def __enter__(self) -> Self:
         self._reader, self._writer = socket.socketpair()
@@ -70,7 +75,13 @@ class StopSignals:
         self._writer.close()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._seen:
+        if os.getpid() != self._pid:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+            return
+        now = time.monotonic()
+        if self._first_at is None:
+            self._first_at = now
+            self._stop()
+        elif now - self._first_at > SAME_SIGNAL_SECONDS:
             os._exit(128 + number)
-        self._seen = True
-        self._stop()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TRIES = 10
 LONGEST_PAUSE_SECONDS = 30.0
-# Beside its polls, a worker deletes and extends.
+# Beside the polls of a queue, a worker deletes and extends its messages.
 SETTLING_CONNECTIONS = 2
 
 
@@ -173,7 +173,7 @@ class Starting:
         self, configs: Sequence[QueueConfig], connections: Mapping[str, ConnectionInfo]
     ) -> None:
         wait = self._options.idle_wait_seconds
-        needed: dict[Hashable, int] = defaultdict(lambda: SETTLING_CONNECTIONS)
+        needed: dict[Hashable, int] = defaultdict(int)
         for config in configs:
             connection = connections.get(config.name)
             if connection is None:
@@ -185,6 +185,7 @@ class Starting:
                     f"the long poll of {wait:g} s (idle_wait_seconds), which would never end in an "
                     "answer: raise read_timeout in the client's Config, or lower idle_wait_seconds"
                 )
+            needed[connection.client] += SETTLING_CONNECTIONS
             needed[connection.client] += config.polls_at_once(self._options.concurrency)
         pools = {one.client: one.max_connections for one in connections.values()}
         for client, size in pools.items():

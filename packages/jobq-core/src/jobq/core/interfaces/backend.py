@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class Backend(Protocol):
     """Makes a queue from its definition, without IO.
 
-    `client` is None, an SDK client, or a callable without arguments that returns one; a callable is
-    asked again for each call, so that whoever passes it decides how long a client lives.
+    `client` is None, an SDK client, or a callable without arguments that makes one, once per
+    process; a `ClientSource` is such a callable, shared by the queues of a group.
     """
 
     def __call__(

@@ -63,17 +63,17 @@ def connect(
 
 
 class Connection:
-    """A client that was handed in (`client`: one, or a callable that returns one, asked at each
-    call), or else one of its own, made once per process with `options`. Nothing is made before the
-    first call.
+    """A client that was handed in (`client`: one, or a callable that makes one, called once per
+    process), or else one of its own, made once per process with `options`. Nothing is made before
+    the first call.
     """
 
     def __init__(self, sdk: Sdk, client: Any, options: ClientOptions | None = None) -> None:
         self._sdk = sdk
         self._options = options or ClientOptions()
         self._own = ClientSource(self._make) if client is None else None
-        # Whoever hands in a callable decides how long a client lives: it is asked each time.
-        self._client = self._own or (client if callable(client) else ClientSource(client))
+        shared = client if isinstance(client, ClientSource) else ClientSource(client)
+        self._client = self._own or shared
 
     def client(self) -> Any:
         """Raises `ConfigurationError` where it can't be made."""

@@ -40,8 +40,8 @@ def new_id() -> str:
 class SqsQueue:
     """An SQS queue, by URL, or by a name that is looked up on first use.
 
-    `client` is a boto3 SQS client or a callable that returns one, asked at each call. Without one
-    the queue makes its own, once per process and with its first call, from `endpoint_url`,
+    `client` is a boto3 SQS client, or a callable that makes one, called once per process. Without
+    one the queue makes its own, once per process and with its first call, from `endpoint_url`,
     `region_name` and boto3's own configuration, and `close()` closes it. Raises
     `ConfigurationError` for a queue of the other kind.
 

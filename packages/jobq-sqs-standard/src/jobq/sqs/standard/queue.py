@@ -16,8 +16,8 @@ SDK = Sdk(session=boto3.session.Session, config=Config, raised=(BotoCoreError, C
 class SqsStandardQueue(SqsQueue):
     """An SQS standard queue, by URL, or by a name that is looked up on first use.
 
-    `client` is a boto3 SQS client or a callable that returns one, asked at each call. Without one
-    the queue makes its own, once per process and with its first call, from `endpoint_url`,
+    `client` is a boto3 SQS client, or a callable that makes one, called once per process. Without
+    one the queue makes its own, once per process and with its first call, from `endpoint_url`,
     `region_name` and boto3's own configuration, and `close()` closes it.
 
     A message may be delayed up to 900 s. A group id is passed on: SQS then shares the queue fairly

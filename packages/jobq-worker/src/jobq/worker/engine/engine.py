@@ -115,14 +115,14 @@ class Engine:
         for queue in state.queues:
             if queue.shut:
                 lanes.reopen(state, queue)
-        # What may start does, before anything is given back for having waited too long.
-        starting.start_jobs(state)
-        for queue in state.queues:
-            leases.check(state, queue)
             while queue.refusals:
                 held = queue.refusals.pop(0)
                 if held.phase is Phase.WAITING:
                     outcomes.refuse(state, held)
+        # What may start does, before anything is given back for having waited too long.
+        starting.start_jobs(state)
+        for queue in state.queues:
+            leases.check(state, queue)
         polling.plan(state)
         for queue in state.queues:
             settling.flush(state, queue)

@@ -43,13 +43,17 @@ def plan(state: State) -> None:
             )
             asked = claim(queue) if queue.config.claim_size else 1
             _receive(state, queue, asked, wait, reserved=0)
+    while _ask_in_turn(state, busy):
+        pass
+
+
+def _ask_in_turn(state: State, busy: list[QueueState]) -> bool:
+    """Ask each busy queue once, in the order of their turns; whether any was."""
     askable = [queue for queue in busy if _wants_more(state, queue)]
-    if not askable:
-        return
     if state.config.polling == "weighted" and len(askable) > 1:
         askable.sort(key=lambda one: starting.turn(one, state, one.startable + one.reserved))
-    for queue in askable:
-        _ask_busy(state, queue, busy)
+    asked = [queue for queue in askable if _ask_busy(state, queue, busy)]
+    return bool(asked)
 
 
 def _may_ask(state: State, queue: QueueState) -> bool:
@@ -77,21 +81,22 @@ def claim(queue: QueueState) -> int:
     return 1 if queue.one_by_one else queue.config.claim
 
 
-def _ask_busy(state: State, queue: QueueState, busy: list[QueueState]) -> None:
+def _ask_busy(state: State, queue: QueueState, busy: list[QueueState]) -> bool:
     most = claim(queue)
     room = _room(state, queue, busy)
     if room < 1 or queue.startable >= most * _most_polls(state, queue):
-        return
+        return False
     asked = min(most, room)
     if queue.config.claim_size is not None:
         asked = most
     elif asked < most and queue.startable:
-        return
+        return False
     others_had_work = any(one.had_work for one in state.queues if one is not queue)
     wait = 0 if others_had_work else state.config.idle_wait
     if state.config.burst:
         wait = min(wait, BURST_WAIT_SECONDS)
     _receive(state, queue, asked, wait, reserved=min(asked, room))
+    return True
 
 
 def _room(state: State, queue: QueueState, busy: list[QueueState]) -> int:

@@ -29,7 +29,7 @@ def _take_in(state: State, poll: Poll, delivery: Delivery) -> None:
     queue, lease = poll.queue, delivery.lease
     received_at = _received_at(state, poll, lease.expires_at - queue.config.visibility)
     known = _in_hand(queue, lease.message_id)
-    if known is not None and _is_going_back(known):
+    if known is not None and _went_back(known):
         # That it came again is the proof: whatever was sent to hide it has had its effect.
         settling.hidden(state, known)
     elif known is not None and not known.lost:
@@ -70,9 +70,11 @@ def _in_hand(queue: QueueState, message_id: str) -> Held | None:
     return known
 
 
-def _is_going_back(held: Held) -> bool:
+def _went_back(held: Held) -> bool:
+    """It was to be hidden or given back. An unordered queue may also deliver it twice before."""
     hiding = held.phase is Phase.SETTLING and held.settlement.delay is not None
-    return hiding or held.phase is Phase.RETREATING
+    going = hiding or held.phase is Phase.RETREATING
+    return going and (held.in_call or held.queue.config.ordered)
 
 
 def _received_at(state: State, poll: Poll, dated: float) -> float:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from jobq.core import BackendError, LeaseLostError
-from jobq.worker.engine import lanes
+from jobq.worker.engine import lanes, stopping
 from jobq.worker.engine.commands import Ack, Nack
 from jobq.worker.engine.state import Call, Phase, Settlement
 
@@ -220,6 +220,8 @@ def _note_refusal(state: State, call: Call, error: JobqError) -> None:
     if not queue.closed and (denied or queue.refused_deletes >= REFUSALS_THAT_CLOSE):
         queue.closed = True
         state.error("queue_closed", queue=queue.config.name, error=str(error))
+        if state.config.on_broken_queue == "exit":
+            stopping.stop(state, code=1, reason=f"messages may not be deleted: {error}")
 
 
 def _reopen(state: State, queue: QueueState) -> None:
