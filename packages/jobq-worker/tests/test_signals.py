@@ -19,7 +19,7 @@ queues.enqueue("jobs", "a")
 def worker(handler, **options):
     return Worker(queues, {"a": handler}, idle_wait_seconds=1, shutdown_timeout=20, **options)
 def say(what):
-    print(what, flush=True)
+    os.write(1, f"{what}\\n".encode())  # in one piece: log lines come from other threads
 def handler(payload):
     say("began")
     time.sleep(1)
