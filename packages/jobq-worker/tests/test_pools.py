@@ -54,6 +54,58 @@ def test_beyond_the_most_work_waits_its_turn() -> None:
     pool.close()
 
 
+def test_what_a_thread_submits_once_it_is_free_is_its_own_next_work() -> None:
+    names: SimpleQueue[str] = SimpleQueue()
+
+    def then(left: int) -> None:
+        if left:
+            pool.submit(work, left - 1)
+
+    def work(left: int) -> int:
+        names.put(threading.current_thread().name)
+        return left
+
+    pool = Pool("t", context=copy_context(), then=then)
+    others = threading.Barrier(4)
+    for _ in range(3):
+        pool.submit(lambda: others.wait(5) and 0)
+    others.wait(5)
+    pool.submit(work, 10)
+    assert len({names.get(timeout=5) for _ in range(11)}) == 1
+    pool.close()
+
+
+def test_two_works_that_a_free_thread_submits_run_side_by_side() -> None:
+    together = threading.Barrier(3)
+
+    def then(returned: str | None) -> None:
+        if returned == "first":
+            pool.submit(lambda: together.wait(5) and None)
+            pool.submit(lambda: together.wait(5) and None)
+
+    pool = Pool("t", context=copy_context(), most=2, then=then)
+    pool.submit(lambda: "first")
+    together.wait(5)
+    pool.close()
+
+
+def test_what_work_returns_while_other_work_waits_is_handed_on_in_passing() -> None:
+    told: SimpleQueue[tuple[str, int]] = SimpleQueue()
+    pool = Pool(
+        "t",
+        context=copy_context(),
+        most=1,
+        then=lambda number: told.put(("then", number)),
+        in_passing=lambda number: told.put(("in passing", number)),
+    )
+    blocked = threading.Event()
+    pool.submit(lambda: blocked.wait(5) and 1)
+    pool.submit(lambda: 2)
+    blocked.set()
+    assert [told.get(timeout=5) for _ in range(2)] == [("in passing", 1), ("then", 2)]
+    pool.close()
+
+
 def test_closing_lets_every_thread_go() -> None:
     pool = Pool("going", context=copy_context())
     blocked = threading.Event()

@@ -61,7 +61,7 @@ class Executors:
         self._crashed = crashed
         self._polling = Pool("jobq-poll", context=context)
         self._calling: dict[tuple[str, str], Pool] = {}
-        self._handling = Pool("jobq-handler", context=context, most=concurrency)
+        self._handling = self._pool("jobq-handler", most=concurrency)
         self._running: dict[int, Run] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._to_loop: list[Run] = []
@@ -87,7 +87,7 @@ class Executors:
                 self._loop.call(self._start_tasks, runs)
             except RuntimeError:
                 for run in runs:
-                    self._finish(self._not_started(run), self._put)
+                    self._finish(self._not_started(run))
 
     def stuck(self) -> bool:
         """Whether every slot is held by a job that is past its longest runtime."""
@@ -103,20 +103,36 @@ class Executors:
     def _way(self, name: str, call: Callable[[Any], Event], *, most: int) -> Callable[[Any], None]:
         """How a kind of call is made, `most` at once for each queue."""
 
-        def answer(command: Any) -> None:
+        def answer(command: Any) -> Event | None:
             try:
-                self._bring(call(command))
+                return call(command)
             except BaseException as error:  # noqa: BLE001 - the engine must hear of it
                 self._crashed(error)
+                return None
 
         def begin(command: Any) -> None:
             pool = self._calling.get((name, command.queue))
             if pool is None:
-                pool = Pool(name, context=self._dispatcher.context, most=most)
+                pool = self._pool(name, most=most)
                 self._calling[name, command.queue] = pool
             pool.submit(answer, command)
 
         return begin
+
+    def _pool(self, name: str, *, most: int) -> Pool:
+        """Threads whose work returns an event, or None after a crash."""
+
+        def bring(answer: Event | None) -> None:
+            if answer is not None:
+                self._bring(answer)
+
+        def put(answer: Event | None) -> None:
+            if answer is not None:
+                self._put(answer)
+
+        # While this thread is busy others' answers come too, and one turn takes in all of them.
+        context = self._dispatcher.context
+        return Pool(name, context=context, most=most, then=bring, in_passing=put)
 
     def _receive(self, command: Receive) -> None:
         try:
@@ -136,18 +152,21 @@ class Executors:
         else:
             self._handling.submit(self._run_sync, run)
 
-    def _finish(self, finished: Finished, hand_on: Callable[[Event], None]) -> None:
+    def _finish(self, finished: Finished) -> None:
         self._running.pop(finished.key, None)
-        hand_on(finished)
+        self._put(finished)
 
     def _not_started(self, run: Run) -> Finished:
         return Finished(run.key, NotStarted(), self._dispatcher.clock())
 
-    def _run_sync(self, run: Run) -> None:
+    def _run_sync(self, run: Run) -> Finished | None:
         try:
-            self._finish(self._dispatcher.run_sync(run, self._settle), self._bring)
+            finished = self._dispatcher.run_sync(run, self._settle)
         except BaseException as error:  # noqa: BLE001 - the engine must hear of it
             self._crashed(error)
+            return None
+        self._running.pop(run.key, None)
+        return finished
 
     def _start_tasks(self, runs: list[Run]) -> None:
         for run in runs:
@@ -168,11 +187,11 @@ class Executors:
     def _ended(self, run: Run, task: asyncio.Task[Finished]) -> None:
         if task.cancelled():
             # Whatever begins answers for itself, so this was cancelled before its first step.
-            self._finish(self._not_started(run), self._put)
+            self._finish(self._not_started(run))
         elif (error := task.exception()) is not None:
             self._crashed(error)
         else:
-            self._finish(task.result(), self._put)
+            self._finish(task.result())
 
     def _abandon(self, command: Abandon) -> None:
         run = self._running.get(command.key)

@@ -29,8 +29,8 @@ class Runner:
     """Turns until the engine says `Exit`. Does no IO and waits for nothing but the inbox.
 
     The thread of `run` turns when time is due and for what a loop or a signal handler puts into
-    `inbox`. One that calls `bring` turns by itself, and may find its own next work in what that
-    hands out: between two jobs no thread is woken and none falls asleep.
+    `inbox`. One that calls `bring` takes one turn itself, and may find its own next work in what
+    that hands out: between two jobs no thread is woken and none falls asleep.
     """
 
     _executors: Executors
@@ -85,14 +85,17 @@ class Runner:
         return max(until - now, SHORTEST_WAIT_SECONDS)
 
     def _turn(self) -> None:
-        # Looked at once more after each turn: what came during one must not be left lying.
-        while self._inbox and self._turning.acquire(blocking=False):
-            try:
-                self._step(self._inbox.take())
-            except BaseException as error:  # noqa: BLE001 - the thread of `run` raises it
-                self.crash(error)
-            finally:
-                self._turning.release()
+        if not self._inbox or not self._turning.acquire(blocking=False):
+            return
+        try:
+            self._step(self._inbox.take())
+        except BaseException as error:  # noqa: BLE001 - the thread of `run` raises it
+            self.crash(error)
+        finally:
+            self._turning.release()
+        # What came meanwhile, from those that found the turn taken, is for the thread of `run`.
+        if self._inbox:
+            self._inbox.ring()
 
     def _step(self, events: Sequence[Event]) -> None:
         if self._crash is not None:
