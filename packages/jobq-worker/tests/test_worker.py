@@ -336,28 +336,27 @@ def test_a_poll_hook_that_waits_delays_neither_another_queue_nor_a_stop(lines: L
     assert paused.stats().waiting == 1
 
 
-def test_what_a_poll_hook_holds_on_to_is_given_back_at_a_stop(
+def test_a_poll_hook_that_lingers_holds_up_neither_what_came_nor_a_stop(
     jobs: MemoryQueue, lines: Lines
 ) -> None:
-    entered, release = threading.Event(), threading.Event()
+    release, ran = threading.Event(), SimpleQueue[str]()
 
     class Linger(JobMiddleware):
         def poll(self, call_next: Any) -> Any:
             if came := call_next():
-                entered.set()
                 release.wait(10)
             return came
 
     queues = group_of(jobs, middleware=[Linger()])
     queues.enqueue("jobs", "a")
-    with serving(Worker(queues, {"a": print}, **QUICK)) as served:
-        assert entered.wait(5)
+    with serving(Worker(queues, {"a": lambda payload: ran.put("ran")}, **QUICK)) as served:
+        assert ran.get(timeout=5) == "ran"
         served.stop()
         served.join(seconds=5)
     release.set()
     assert served.code == 0
-    assert jobs.stats().waiting == 1
-    assert last_line(lines)["given_back"] == 1
+    assert jobs.stats().in_flight == jobs.stats().waiting == 0
+    assert last_line(lines)["started"] == 1
 
 
 def test_a_worker_that_was_stopped_before_it_ran_ends_at_once(
