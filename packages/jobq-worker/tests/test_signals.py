@@ -207,7 +207,9 @@ def test_a_process_that_a_handler_forked_ends_with_the_handler(
                 say(f"ended with {{os.waitstatus_to_exitcode(status)}}" if gone else "hangs")
                 if not gone:
                     os.kill(child, signal.SIGKILL)
-        worker(forks).run(burst=True)
+                serving.stop()
+        serving = worker(forks)
+        serving.run()
     """)
     assert process.end() == 0, process.text
     assert f"ended with {code}" in process.text
@@ -250,7 +252,9 @@ def test_a_signal_ends_a_process_that_a_handler_forked() -> None:
             time.sleep(0.5)
             os.kill(child, signal.SIGTERM)
             say(f"ended by {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}")
-        worker(forks).run(burst=True)
+            serving.stop()
+        serving = worker(forks)
+        serving.run()
     """)
     assert process.end() == 0, process.text
     assert "ended by -15" in process.text
