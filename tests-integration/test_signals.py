@@ -56,6 +56,7 @@ def test_a_second_signal_ends_the_process_at_once(
         bench.until_started(1)
         worker.signal(signal.SIGTERM)
         worker.until_logged("worker_stopping")
+        time.sleep(0.1)  # one that follows within 20 ms is the same request
         at = worker.signal(number)
         assert worker.wait() == 128 + number
         assert time.monotonic() - at < 2

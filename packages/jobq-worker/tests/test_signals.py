@@ -236,7 +236,7 @@ def test_two_signals_at_once_as_supervisors_send_them_are_one_stop() -> None:
     """)
     process.read_until("began")
     process.popen.send_signal(signal.SIGTERM)
-    time.sleep(0.02)
+    time.sleep(0.003)
     process.popen.send_signal(signal.SIGTERM)
     assert process.end() == 0, process.text
     assert "ended" in process.text

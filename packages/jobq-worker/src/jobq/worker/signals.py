@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Supervisors signal a process and then its group, which it is in: that is one request.
-SAME_SIGNAL_SECONDS = 0.2
+SAME_SIGNAL_SECONDS = 0.02
 
 
 def can_handle_signals() -> bool:
