@@ -6,6 +6,7 @@ import math
 import threading
 from typing import TYPE_CHECKING
 
+from jobq.worker.engine import PULSE_SECONDS
 from jobq.worker.engine.commands import Exit, JobEnded, Notice
 from jobq.worker.engine.events import Tick
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from jobq.worker.inbox import Inbox
     from jobq.worker.reporting import Reporting
 
-# The engine takes a longer silence for a stall of the process.
-PULSE_SECONDS = 1.0
 # Nothing that the engine waits for is finer, and a clock that lags a little must not make it spin.
 SHORTEST_WAIT_SECONDS = 0.001
 

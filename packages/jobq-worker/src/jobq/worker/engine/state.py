@@ -208,9 +208,6 @@ class State:
     def error(self, event: str, **fields: Any) -> None:
         self.out.append(Notice("error", event, fields))
 
-    def in_hand(self) -> int:
-        return sum(len(queue.held) for queue in self.queues)
-
     def due(self, held: Held, at: float) -> None:
         """Look at this message again no later than `at`."""
         held.queue.due_at = min(held.queue.due_at, at)
