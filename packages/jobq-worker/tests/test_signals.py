@@ -16,6 +16,8 @@ from jobq.worker import Worker, run_worker
 jobs = MemoryQueue("jobs")
 queues = QueueGroup({"jobs": {"queue": jobs}})
 queues.enqueue("jobs", "a")
+# A shell that starts the tests in its background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def worker(handler, **options):
     return Worker(queues, {"a": handler}, idle_wait_seconds=1, shutdown_timeout=20, **options)
 def say(what):
