@@ -70,7 +70,7 @@ class Bench:
                 clock=now,
                 stop=self.stop,
             ),
-            settling=Settling({"jobs": self.queue}, clock=now),
+            settling=Settling({"jobs": self.queue}, dead_letters={}, clock=now),
             loop=HandlersLoop(loop, context=context),
             stopping=self.stopping,
             concurrency=4,

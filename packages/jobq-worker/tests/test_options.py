@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from working import group_of
 
-from jobq.core import ConfigurationError, QueueGroup, RetryPolicy, UnknownQueueError
+from jobq.core import ConfigurationError, QueueGroup, UnknownQueueError
 from jobq.core.memory import MemoryQueue
 from jobq.worker import Worker
 
@@ -61,10 +61,3 @@ def test_overriding_chooses_and_orders_queues_and_checks_the_rest() -> None:
         worker.override(queues=["typo"])
     with pytest.raises(ConfigurationError, match="concurrency"):
         worker.override(concurrency=0)
-
-
-@pytest.mark.parametrize("exhausted", ["discard", "dead_letter"])
-def test_what_comes_later_is_refused_at_start(exhausted: Any) -> None:
-    worker = Worker(GROUP, {"a": handler}, retry=RetryPolicy(when_exhausted=exhausted))
-    with pytest.raises(ConfigurationError, match=f"the worker.*{exhausted}"):
-        worker.run(burst=True)

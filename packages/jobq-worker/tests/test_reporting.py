@@ -15,7 +15,7 @@ from jobq.worker.reporting import Reporting
 
 def test_lines_come_in_order_with_the_fields_of_their_jobs(lines: Lines) -> None:
     with structlog.contextvars.bound_contextvars(release="r1"):
-        reporting = Reporting(context=copy_context())
+        reporting = Reporting(context=copy_context(), sensitive={})
         with structlog.contextvars.bound_contextvars(message_id="m-1", trace_id="t"):
             ran = Record({"message_id": "m-1"}, context=copy_context())
     unrun = Record({"message_id": "m-2", "reason": "not JSON"})
@@ -60,7 +60,7 @@ def test_a_blocked_output_blocks_neither_writing_nor_the_end(lines: Lines) -> No
         raise structlog.DropEvent
 
     structlog.configure(processors=[block])
-    reporting = Reporting(context=copy_context())
+    reporting = Reporting(context=copy_context(), sensitive={})
     began = time.monotonic()
     for _ in range(1000):
         reporting.say("info", "busy")
@@ -71,7 +71,7 @@ def test_a_blocked_output_blocks_neither_writing_nor_the_end(lines: Lines) -> No
 
 
 def test_a_line_that_cannot_be_written_takes_no_other_along(lines: Lines) -> None:
-    reporting = Reporting(context=copy_context())
+    reporting = Reporting(context=copy_context(), sensitive={})
     reporting.write([Notice("info", "bad", {"event": "twice"}), Notice("info", "good", {})])
     reporting.close(timeout=5)
     assert [line["event"] for line in lines] == ["good"]

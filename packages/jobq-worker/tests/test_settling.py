@@ -1,20 +1,32 @@
-"""Deletes, hides and extensions: one answer for each lease, whatever happens."""
+"""Deletes, hides, extensions and copies: one answer for each lease, whatever happens."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 from working import lease
 
-from jobq.core import BackendError, ExtendResult, Lease, LeaseLostError, Queue, SettleResult
-from jobq.worker.engine.commands import Ack, Extend, Nack
+from jobq.core import (
+    BackendError,
+    Capabilities,
+    ExtendResult,
+    Lease,
+    LeaseLostError,
+    Message,
+    PublishResult,
+    Queue,
+    SettleResult,
+)
+from jobq.core.limits import STANDARD
+from jobq.worker.engine.commands import Ack, DeadLetter, Extend, Nack
 from jobq.worker.settling import Settling
 
 NOW = 100.0
+Item = TypeVar("Item", Lease, Message)
 GOOD, ALSO_GOOD, RAN_OUT = (
-    lease(message_id="good", expires_at=130),
-    lease(message_id="also good", expires_at=101),
-    lease(message_id="ran out", expires_at=99),
+    lease("good", expires_at=130),
+    lease("also good", expires_at=101),
+    lease("ran out", expires_at=99),
 )
 
 
@@ -26,11 +38,18 @@ class Settled:
         self.error = error
         self.short = short
 
-    def _note(self, leases: Sequence[Lease]) -> list[Lease]:
-        self.sent += [one.message_id for one in leases]
+    def _note(self, sent: Sequence[Item]) -> list[Item]:
+        self.sent += [one.body for one in sent]
         if self.error is not None:
             raise self.error
-        return list(leases[1:] if self.short else leases)
+        return list(sent[1:] if self.short else sent)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return STANDARD
+
+    def publish_batch(self, messages: Sequence[Message]) -> list[PublishResult]:
+        return [PublishResult(one.body) for one in self._note(messages)]
 
     def ack_batch(self, leases: Sequence[Lease]) -> list[SettleResult]:
         return [SettleResult() for _ in self._note(leases)]
@@ -43,15 +62,18 @@ class Settled:
 
 
 def errors_of(queue: Settled, kind: str, *leases: Lease) -> list[Any]:
-    settling = Settling({"jobs": cast("Queue", queue)}, clock=lambda: NOW)
+    queues = {"jobs": cast("Queue", queue)}
+    settling = Settling(queues, dead_letters=queues, clock=lambda: NOW)
     if kind == "ack":
         return list(settling.ack(Ack(1, "jobs", leases)).errors)
     if kind == "nack":
         return list(settling.nack(Nack(1, "jobs", leases, 0)).errors)
+    if kind == "dead letter":
+        return list(settling.dead_letter(DeadLetter(1, "jobs", leases)).errors)
     return [result.error for result in settling.extend(Extend(1, "jobs", leases, 30)).results]
 
 
-pytestmark = pytest.mark.parametrize("kind", ["ack", "nack", "extend"])
+pytestmark = pytest.mark.parametrize("kind", ["ack", "nack", "extend", "dead letter"])
 
 
 def test_a_lease_that_ran_out_is_not_sent_and_the_others_keep_their_places(kind: str) -> None:

@@ -1,7 +1,8 @@
 """What is asked and checked of the queues before a worker receives."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,7 @@ class Bench:
         self.warnings: list[tuple[str, dict[str, Any]]] = []
         self.pauses: list[float] = []
         self.handlers: dict[str, Handler] = {}
+        self.open_dead_letter: Callable[[], Queue] | None = None
         self.options = Options(**options)
 
     def prepare(self, *queues: Queue, **definition: Any) -> Prepared:
@@ -67,6 +69,7 @@ class Bench:
                 name=f"q{number}",
                 queue=queue,
                 definition=QueueDefinition(queue=queue, **definition),
+                open_dead_letter=self.open_dead_letter or queue.dead_letter_queue,
             )
             for number, queue in enumerate(queues)
         ]
@@ -155,14 +158,99 @@ def test_a_shared_pool_that_is_too_small_is_warned_of_once() -> None:
     assert bench.warnings == []
 
 
-@pytest.mark.parametrize("owner", ["queue 'q0'", "job type 'a'"])
-def test_a_policy_that_is_not_available_is_named_by_its_owner(owner: str) -> None:
-    bench, policy = Bench(), RetryPolicy(when_exhausted="discard")
-    bench.handlers = {"a": Handler(print, retry=policy if "job type" in owner else None)}
-    with pytest.raises(ConfigurationError, match=f"{owner}.*'discard'"):
-        bench.prepare(cast("Queue", Described()), retry=policy if "queue" in owner else None)
+GIVES_UP = RetryPolicy(max_attempts=3, when_exhausted="dead_letter")
 
 
-def test_malformed_messages_cannot_be_dead_lettered_yet() -> None:
-    with pytest.raises(ConfigurationError, match="on_malformed='dead_letter'"):
+def a_bench(policy: RetryPolicy, **options: Any) -> Bench:
+    bench = Bench(**options)
+    bench.handlers = {"a": Handler(print, retry=policy)}
+    return bench
+
+
+def test_only_a_queue_that_gives_up_jobs_has_its_dead_letter_queue_opened() -> None:
+    dead = MemoryQueue("dead")
+    bench = a_bench(RetryPolicy(max_attempts=3, when_exhausted="discard"))
+    bench.open_dead_letter = lambda: dead
+    assert bench.prepare(Described()).dead_letters == {}
+    bench = a_bench(GIVES_UP)
+    bench.open_dead_letter = lambda: dead
+    assert bench.prepare(Described()).dead_letters == {"q0": dead}
+
+
+def test_the_nearest_level_says_whether_a_dead_letter_queue_is_needed() -> None:
+    bench = a_bench(RetryPolicy(when_exhausted="redrive"), retry=GIVES_UP)
+    assert bench.prepare(Described(), retry=GIVES_UP).dead_letters == {}
+
+
+def test_without_a_dead_letter_queue_the_error_names_the_queue_the_reason_and_the_remedy() -> None:
+    with pytest.raises(ConfigurationError, match=r"'q0'.*job type 'a'.*'dead_letter' in its def"):
+        a_bench(GIVES_UP).prepare(Described())
+    with pytest.raises(ConfigurationError, match=r"'q0'.*on_malformed.*'dead_letter' in its def"):
         Bench(on_malformed="dead_letter").prepare(Described())
+
+
+@pytest.mark.parametrize(
+    "error", [DENIED, QueueNotFoundError("no such queue"), BackendError("no such endpoint")]
+)
+def test_a_dead_letter_queue_that_can_not_be_found_is_named_with_what_kept_us(
+    error: BackendError,
+) -> None:
+    def open_it() -> Queue:
+        raise error
+
+    bench = a_bench(GIVES_UP)
+    bench.open_dead_letter = open_it
+    with pytest.raises(ConfigurationError, match=f"'q0': its dead-letter queue.*{error}"):
+        bench.prepare(Described())
+
+
+def test_a_dead_letter_queue_must_be_there_but_need_not_be_readable() -> None:
+    bench = a_bench(GIVES_UP)
+    bench.open_dead_letter = lambda: Described(QueueNotFoundError("no such queue"))
+    with pytest.raises(ConfigurationError, match="no such queue"):
+        bench.prepare(Described())
+    bench.open_dead_letter = lambda: Described(DENIED)
+    assert list(bench.prepare(Described()).dead_letters) == ["q0"]
+
+
+def test_opening_a_dead_letter_queue_is_tried_again_where_that_may_help() -> None:
+    bench, dead = a_bench(GIVES_UP), Described(BUSY, BUSY)
+    bench.open_dead_letter = lambda: dead
+    bench.prepare(Described())
+    assert bench.pauses == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("when", "attempts", "dead_letter", "warned"),
+    [
+        ("redrive", 2, None, []),
+        ("redrive", 9, None, []),
+        ("discard", 3, None, ["redrive_policy_never_reached"]),
+        ("discard", 4, None, ["max_attempts_never_reached"]),
+        ("discard", None, None, []),
+        ("dead_letter", 3, None, []),
+        ("dead_letter", 3, "redriven", []),
+        ("dead_letter", 3, "elsewhere", ["redrive_policy_never_reached"]),
+        ("dead_letter", 4, "elsewhere", ["max_attempts_never_reached"]),
+    ],
+)
+def test_a_redrive_policy_that_comes_too_early_or_never_is_warned_of(
+    when: Any, attempts: int | None, dead_letter: str | None, warned: list[str]
+) -> None:
+    bench = a_bench(RetryPolicy(max_attempts=attempts, when_exhausted=when))
+    bench.open_dead_letter = lambda: MemoryQueue("dead")
+    arn = "arn:aws:sqs:eu-west-1:1:redriven"
+    queue = Described(info={"max_receive_count": 3, "dead_letter_queue": arn})
+    bench.prepare(queue, dead_letter=dead_letter)
+    assert bench.warned == warned
+    assert all(fields["job_types"] == ["a"] for _, fields in bench.warnings)
+
+
+def test_what_never_comes_is_judged_by_all_levels_together() -> None:
+    bench = a_bench(RetryPolicy(max_attempts=2), retry=RetryPolicy(when_exhausted="discard"))
+    bench.handlers["b"] = Handler(print)
+    bench.prepare(Described(info={"max_receive_count": 3}), retry=RetryPolicy(max_attempts=5))
+    assert [(event, fields["job_types"]) for event, fields in bench.warnings] == [
+        ("redrive_policy_never_reached", ["a"]),
+        ("max_attempts_never_reached", ["b"]),
+    ]

@@ -22,7 +22,8 @@ class QueueDefinition:
     `weight` is this queue's share of starts, `concurrency` a cap on the worker's slots that its
     jobs hold, `visibility_timeout` 1 to 43,200 s, `max_runtime_seconds` how long a job's lease is
     extended, `claim_size` (1 to 10) what every receive asks for, `dead_letter` a name or URL,
-    `sensitive` the payload keys that are masked wherever a payload may be logged.
+    `log_payload` whether the payload of a job that is discarded may be logged, and `sensitive` the
+    keys that are masked in it, at every depth.
     Raises `ConfigurationError`.
     """
 
@@ -37,6 +38,7 @@ class QueueDefinition:
     claim_size: int | None = None
     retry: RetryPolicy | None = None
     dead_letter: str | None = None
+    log_payload: bool = False
     sensitive: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -56,6 +58,9 @@ class QueueDefinition:
         _check_count("claim_size", self.claim_size, most=LARGEST_BATCH)
         _check_visibility(self.visibility_timeout)
         _check_retry(self.retry)
+        _check_dead_letter(self)
+        if self.log_payload not in (True, False):
+            raise _refusal("log_payload", self.log_payload, "True or False")
         object.__setattr__(self, "sensitive", _names(self.sensitive))
 
     @classmethod
@@ -79,6 +84,12 @@ def _names(sensitive: Iterable[str]) -> frozenset[str]:
     if isinstance(sensitive, str | bytes) or not hasattr(sensitive, "__iter__"):
         raise _refusal("sensitive", sensitive, "a collection of payload keys")
     return frozenset(sensitive)
+
+
+def _check_dead_letter(definition: QueueDefinition) -> None:
+    target = definition.dead_letter
+    if target is not None and target in (definition.name, definition.url):
+        raise _refusal("dead_letter", target, "another queue than the one that is defined")
 
 
 def _check_retry(retry: object) -> None:

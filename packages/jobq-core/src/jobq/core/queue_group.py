@@ -54,6 +54,7 @@ class QueueGroup:
         maker = _QueueMaker(client)
         self._queues = {name: maker.make(one) for name, one in self._definitions.items()}
         self._made, self._sources = maker.made, maker.sources
+        self._maker = maker
         self._senders = {
             name: Sender(name=name, queue=queue, hooks=hooks)
             for name, queue in self._queues.items()
@@ -90,6 +91,24 @@ class QueueGroup:
     def queue(self, name: str) -> Queue:
         """Raises `UnknownQueueError`."""
         return self._find(self._queues, name)
+
+    def dead_letter_queue(self, name: str) -> Queue | None:
+        """Where the messages of queue `name` go that are given up; the caller closes it.
+
+        That is its definition's `dead_letter`, else what its redrive policy names, else None.
+        Raises `UnknownQueueError`, `BackendError` where the policy can't be read, and
+        `ConfigurationError` for a `dead_letter` beside a queue made by hand.
+        """
+        queue, definition = self.queue(name), self.definition(name)
+        if definition.dead_letter is None:
+            return queue.dead_letter_queue()
+        if definition.queue is not None:
+            raise ConfigurationError(
+                f"queue {name!r} was made by hand, so dead_letter={definition.dead_letter!r} can't "
+                "be opened over its connection: give it a redrive policy instead, or define the "
+                "queue by 'name' or 'url'"
+            )
+        return self._maker.open(_definition_of(definition.dead_letter, definition.backend))
 
     def enqueue(
         self,
@@ -211,6 +230,12 @@ def _read_definition(name: object, given: object) -> QueueDefinition:
     )
 
 
+def _definition_of(name_or_url: str, backend: str | None) -> QueueDefinition:
+    if "://" in name_or_url:
+        return QueueDefinition(url=name_or_url, backend=backend)
+    return QueueDefinition(name=name_or_url, backend=backend)
+
+
 def _check_sync(name: str, definition: QueueDefinition) -> None:
     queue = definition.queue
     if queue is None:
@@ -237,10 +262,14 @@ class _QueueMaker:
     def make(self, definition: QueueDefinition) -> Queue:
         if definition.queue is not None:
             return cast("Queue", definition.queue)
-        backend, client = self._backend(backend_name(definition))
-        queue = backend(definition, client=client)
+        queue = self.open(definition)
         self.made.append(queue)
         return queue
+
+    def open(self, definition: QueueDefinition) -> Queue:
+        """A queue for the caller to close."""
+        backend, client = self._backend(backend_name(definition))
+        return backend(definition, client=client)
 
     def _backend(self, name: str) -> tuple[Backend, ClientSource | None]:
         if name not in self._backends:

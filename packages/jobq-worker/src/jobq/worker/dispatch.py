@@ -12,13 +12,13 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
-from jobq.core import Job, JobContext, NonRetryableError, RetryAfter, RetryPolicy
+from jobq.core import Job, JobContext, NonRetryableError, RetryAfter
 from jobq.core.codec import Malformed
 from jobq.core.context import running_job
 from jobq.core.logs import get_logger
 from jobq.core.middleware import HandlerRun, Hook, call_async, call_sync
 from jobq.core.propagation import correlation_log_fields, loggable, read_job, read_max_attempts
-from jobq.core.retries import DEFAULT_RETRY
+from jobq.worker.ends import resolve
 from jobq.worker.engine.events import (
     Delivery,
     Finished,
@@ -35,7 +35,7 @@ from jobq.worker.lease_events import LeaseLost
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from jobq.core import Lease
+    from jobq.core import Lease, RetryPolicy
     from jobq.core.context import Signal
     from jobq.worker.engine.commands import Run
     from jobq.worker.handlers import Handler, HandlerFunction
@@ -91,7 +91,7 @@ class Dispatcher:
 
         self._handlers = handlers
         self._routes = routes
-        self._retry = (retry or RetryPolicy()).over(DEFAULT_RETRY)
+        self._retry = retry
         self.clock = clock
         self._unix_time = unix_time
         self._stopping = stopping
@@ -127,9 +127,11 @@ class Dispatcher:
 
     def policy(self, queue: str, record: Record) -> RetryPolicy:
         """The retry policy that counts for one job, the nearest level first, all filled in."""
-        policy = self._retry
-        for nearer in (self._routes[queue].retry, record.handler and record.handler.retry):
-            policy = policy if nearer is None else nearer.over(policy)
+        own = record.handler and record.handler.retry
+        policy = resolve(own, self._routes[queue].retry, self._retry)
+        if record.handler is None:
+            # What no handler ran is never exhausted.
+            return replace(policy, max_attempts=None)
         if record.max_attempts is not None:
             policy = replace(policy, max_attempts=record.max_attempts)
         return policy

@@ -8,7 +8,16 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from jobq.worker.engine.commands import Abandon, Ack, AnnounceStop, Extend, Nack, Receive, Run
+from jobq.worker.engine.commands import (
+    Abandon,
+    Ack,
+    AnnounceStop,
+    DeadLetter,
+    Extend,
+    Nack,
+    Receive,
+    Run,
+)
 from jobq.worker.engine.events import Finished, NotStarted
 from jobq.worker.pools import Pool
 
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
     from jobq.worker.polls import Polls
     from jobq.worker.settling import Settling
 
-    Order: TypeAlias = Receive | Run | Abandon | Ack | Nack | Extend | AnnounceStop
+    Order: TypeAlias = Receive | Run | Abandon | Ack | DeadLetter | Nack | Extend | AnnounceStop
 
 Answer = TypeVar("Answer")
 
@@ -32,9 +41,9 @@ class Executors:
     """Carries out commands and hands on each one's answer, once: `bring` gets it in a thread of
     this object's own, where it may take its time, `put` gets it on a loop.
 
-    Receives, deletes and hides, extensions and sync handlers have threads of their own, so that
-    none waits for another kind. Each queue has its own for deletes, hides and extensions: one that
-    never answers costs no other its leases. `crashed` is told what should never be raised.
+    Receives, deletes and hides, copies, extensions and sync handlers have threads of their own, so
+    that none waits for another kind. Each queue has its own for all but receives and handlers: one
+    that never answers costs no other its leases. `crashed` is told what should never be raised.
     """
 
     def __init__(
@@ -68,6 +77,7 @@ class Executors:
         self._ways: dict[type[Any], Callable[[Any], None]] = {
             Receive: lambda command: self._polling.submit(self._receive, command),
             Ack: self._way("jobq-settle", settling.ack, most=concurrency + 1),
+            DeadLetter: self._way("jobq-dead-letter", settling.dead_letter, most=1),
             Nack: self._way("jobq-settle", settling.nack, most=concurrency + 1),
             Extend: self._way("jobq-extend", settling.extend, most=2),
             Run: self._start,

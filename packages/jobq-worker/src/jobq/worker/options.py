@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, TypedDict, get_args
 
 from jobq.core import ConfigurationError, RetryPolicy
-from jobq.worker.engine.config import EngineConfig, OnBrokenQueue, Polling
+from jobq.worker.engine.config import EngineConfig, OnBrokenQueue, OnMalformed, Polling
 from jobq.worker.engine.polling import BURST_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from jobq.worker.engine.config import QueueConfig
-
-OnMalformed: TypeAlias = Literal["delete", "leave", "dead_letter"]
 
 # ReceiveMessage: WaitTimeSeconds is 0 to 20.
 LONGEST_POLL_SECONDS = 20
@@ -81,7 +79,7 @@ class Options:
             claim_ahead=self.claim_ahead,
             hold_limit=self.hold_limit,
             shutdown_timeout=self.shutdown_timeout,
-            on_malformed="leave" if self.on_malformed == "leave" else "delete",
+            on_malformed=self.on_malformed,
             on_broken_queue=self.on_broken_queue,
             burst=burst,
         )

@@ -8,16 +8,17 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from jobq.core.logs import get_logger
-from jobq.worker.engine.commands import JobEnded, Notice, Outcome
+from jobq.worker.engine.commands import JobDiscarded, JobEnded, Notice, Outcome
+from jobq.worker.payloads import payload_text, size_of
 from jobq.worker.pools import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextvars import Context
 
     from jobq.worker.dispatch import Record
 
-    Line: TypeAlias = JobEnded | Notice
+    Line: TypeAlias = JobEnded | JobDiscarded | Notice
 
     Level: TypeAlias = Literal["info", "warning", "error", "critical"]
 
@@ -35,11 +36,15 @@ _LEVELS: dict[Outcome, Level] = {
 
 
 class Lines:
-    """Writes lines at once. `context` has the application's own log fields."""
+    """Writes lines at once. `context` has the application's own log fields.
 
-    def __init__(self, *, context: Context) -> None:
+    `sensitive` holds, for each queue whose discarded payloads may be logged, the keys to mask.
+    """
+
+    def __init__(self, *, context: Context, sensitive: Mapping[str, frozenset[str]]) -> None:
         from structlog.contextvars import bind_contextvars
 
+        self._sensitive = sensitive
         self._bind = bind_contextvars
         self._context = context
         self._jobs = get_logger("jobq.job").bind()
@@ -56,24 +61,39 @@ class Lines:
             getattr(self._worker, line.level)(line.event, **line.fields)
             return
         record: Record = line.job
-        fields: dict[str, Any] = {"outcome": line.outcome}
-        if line.seconds is not None:
-            fields["duration_ms"] = round(line.seconds * 1000)
-        if line.processing_outcome is not None:
-            fields["processing_outcome"] = line.processing_outcome
-        write = getattr(self._jobs, _LEVELS[line.outcome])
         # A copy: an abandoned handler may be in its own still.
         context = (record.context or self._context).copy()
         if record.context is None:
             context.run(self._bind, **record.fields)
-        context.run(write, "job_finished", **fields)
+        if isinstance(line, JobDiscarded):
+            context.run(self._jobs.warning, "job_discarded", **self._discarded(line))
+        else:
+            write = getattr(self._jobs, _LEVELS[line.outcome])
+            context.run(write, "job_finished", **_finished(line))
+
+    def _discarded(self, line: JobDiscarded) -> dict[str, Any]:
+        lease = line.lease
+        fields: dict[str, Any] = {"group_id": lease.group_id, "size_bytes": size_of(lease)}
+        sensitive = self._sensitive.get(line.queue)
+        if sensitive is not None:
+            fields["payload"] = payload_text(lease.body, sensitive)
+        return fields
+
+
+def _finished(line: JobEnded) -> dict[str, Any]:
+    fields: dict[str, Any] = {"outcome": line.outcome}
+    if line.seconds is not None:
+        fields["duration_ms"] = round(line.seconds * 1000)
+    if line.processing_outcome is not None:
+        fields["processing_outcome"] = line.processing_outcome
+    return fields
 
 
 class Reporting:
-    """Writes lines in order, in a daemon thread. `context` has the application's own log fields."""
+    """Writes lines in order, in a daemon thread; what it is made with is as for `Lines`."""
 
-    def __init__(self, *, context: Context) -> None:
-        self._writer = Lines(context=context)
+    def __init__(self, *, context: Context, sensitive: Mapping[str, frozenset[str]]) -> None:
+        self._writer = Lines(context=context, sensitive=sensitive)
         self._lines: SimpleQueue[Sequence[Line] | threading.Event] = SimpleQueue()
         spawn(self._write_all, name="jobq-log", context=context)
 

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from jobq.worker.engine import PULSE_SECONDS
-from jobq.worker.engine.commands import Exit, JobEnded, Notice
+from jobq.worker.engine.commands import Exit, JobDiscarded, JobEnded, Notice
 from jobq.worker.engine.events import Tick
 
 if TYPE_CHECKING:
@@ -107,10 +107,10 @@ class Runner:
             self._inbox.ring()
 
     def _hand_out(self, commands: Sequence[Command]) -> None:
-        lines: list[JobEnded | Notice] = []
+        lines: list[JobEnded | JobDiscarded | Notice] = []
         executors = self._executors
         for command in commands:
-            if isinstance(command, JobEnded | Notice):
+            if isinstance(command, JobEnded | JobDiscarded | Notice):
                 lines.append(command)
             elif isinstance(command, Exit):
                 self._end = command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from contextlib import closing, nullcontext, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -28,6 +28,7 @@ from jobq.worker.reporting import Reporting
 from jobq.worker.runner import Runner
 from jobq.worker.settling import Settling
 from jobq.worker.starting import Prepared, Starting
+from jobq.worker.subscriptions import loggable_payloads
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from contextvars import Context
 
-    from jobq.core import QueueStats
+    from jobq.core import Queue, QueueStats
     from jobq.worker.handlers import Handler
     from jobq.worker.options import Options
     from jobq.worker.subscriptions import Subscription
@@ -47,6 +48,11 @@ LAST_STATS_SECONDS = 5.0
 POLL_GRACE_SECONDS = 5.0
 # A runner that hasn't turned for so long is stuck.
 STILL_SECONDS = 10.0
+
+
+def _close(queue: Queue) -> None:
+    with suppress(Exception):  # the worker has ended as it has
+        queue.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +92,7 @@ class Session:
         self._ended = ended
         self._inbox = Inbox()
         self._prepared: SimpleQueue[Prepared | BaseException | None] = SimpleQueue()
-        self._reporting = Reporting(context=context)
+        self._reporting = Reporting(context=context, sensitive=loggable_payloads(subscriptions))
 
     def start(self) -> None:
         spawn(self._main, name="jobq-runner", context=self._context)
@@ -160,7 +166,11 @@ class Session:
         executors = Executors(
             dispatcher=dispatcher,
             polls=polls,
-            settling=Settling({one.name: one.queue for one in self._subscriptions}, clock=now),
+            settling=Settling(
+                {one.name: one.queue for one in self._subscriptions},
+                dead_letters=prepared.dead_letters,
+                clock=now,
+            ),
             loop=HandlersLoop(self._loop, context=self._context),
             stopping=stopping,
             concurrency=options.concurrency,
@@ -175,7 +185,9 @@ class Session:
             concurrency=options.concurrency,
             job_types=sorted(self._handlers),
         )
-        with self._health(runner, polls, executors), closing(executors):
+        with ExitStack() as stack, self._health(runner, polls, executors), closing(executors):
+            for queue in prepared.dead_letters.values():
+                stack.callback(_close, queue)
             try:
                 return self._end(runner.run(executors), polls.last_failure)
             finally:

@@ -1,30 +1,46 @@
-"""Deletes, hides and extensions through sync queues."""
+"""Deletes, hides, extensions and dead-letter copies through sync queues."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from jobq.core import BackendError, ExtendResult, JobqError, LeaseLostError, SettleResult
-from jobq.worker.engine.events import Extended, Settled
+from jobq.core import (
+    BackendError,
+    ExtendResult,
+    JobqError,
+    LeaseLostError,
+    Message,
+    PublishResult,
+    SettleResult,
+)
+from jobq.worker.engine.events import DeadLettered, Extended, Settled
 from jobq.worker.faults import as_jobq_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from jobq.core import Lease, Queue
-    from jobq.worker.engine.commands import Ack, Extend, Nack
+    from jobq.worker.engine.commands import Ack, DeadLetter, Extend, Nack
 
 Answer = TypeVar("Answer")
 
 
 class Settling:
-    """Answers each `Ack`, `Nack` and `Extend` with one event; raises nothing.
+    """Answers each `Ack`, `Nack`, `Extend` and `DeadLetter` with one event; raises nothing.
 
-    A lease that has run out by now is not sent: its message may be somebody else's.
+    A lease that has run out by now is not sent: its message may be somebody else's. `dead_letters`
+    holds the dead-letter queue of each queue that gives up messages.
     """
 
-    def __init__(self, queues: Mapping[str, Queue], *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        queues: Mapping[str, Queue],
+        *,
+        dead_letters: Mapping[str, Queue],
+        clock: Callable[[], float],
+    ) -> None:
         self._queues = queues
+        self._dead_letters = dead_letters
         self._clock = clock
 
     def ack(self, command: Ack) -> Settled:
@@ -44,9 +60,19 @@ class Settling:
         )
         return Extended(command.call, tuple(results))
 
+    def dead_letter(self, command: DeadLetter) -> DeadLettered:
+        target = self._dead_letters[command.queue]
+        ordered = target.capabilities.ordered
+        results = self._each(
+            command,
+            lambda live: target.publish_batch([_copy(lease, ordered=ordered) for lease in live]),
+            lambda error: PublishResult(error=error),
+        )
+        return DeadLettered(command.call, tuple(result.error for result in results))
+
     def _each(
         self,
-        command: Ack | Nack | Extend,
+        command: Ack | Nack | Extend | DeadLetter,
         call: Callable[[Sequence[Lease]], list[Answer]],
         failed: Callable[[JobqError], Answer],
     ) -> list[Answer]:
@@ -69,6 +95,16 @@ class Settling:
             next(rest) if lease.expires_at > now else failed(_ran_out(lease, now))
             for lease in command.leases
         ]
+
+
+def _copy(lease: Lease, *, ordered: bool) -> Message:
+    """The message as it came; sent twice in five minutes, an ordered queue keeps one."""
+    return Message(
+        lease.body,
+        attributes=lease.attributes,
+        group_id=lease.group_id,
+        deduplication_id=lease.message_id if ordered else None,
+    )
 
 
 def _not_extended(error: JobqError) -> ExtendResult:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, TypeVar
 
-from jobq.core import BackendError, ConfigurationError, QueueNotFoundError
+from jobq.core import BackendError, ConfigurationError, JobqError, QueueNotFoundError
 from jobq.core.interfaces import Connected
+from jobq.worker.ends import Ends
 from jobq.worker.engine.config import QueueConfig
 from jobq.worker.faults import as_jobq_error
 from jobq.worker.polls import Source
@@ -15,8 +16,9 @@ from jobq.worker.polls import Source
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from jobq.core import QueueInfo, RetryPolicy
+    from jobq.core import Queue, QueueInfo
     from jobq.core.interfaces import ConnectionInfo
+    from jobq.worker.ends import Warn
     from jobq.worker.handlers import Handler
     from jobq.worker.options import Options
     from jobq.worker.subscriptions import Subscription
@@ -27,18 +29,19 @@ LONGEST_PAUSE_SECONDS = 30.0
 SETTLING_CONNECTIONS = 2
 
 
-class Warn(Protocol):
-    """Takes an event's name and its fields."""
-
-    def __call__(self, event: str, **fields: Any) -> None: ...
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What the queues turned out to be: for the engine, and for the receives."""
+    """What the queues turned out to be: for the engine, for the receives and for what is given up.
+
+    Whoever runs with it closes the `dead_letters`.
+    """
 
     configs: tuple[QueueConfig, ...]
     sources: Mapping[str, Source]
+    dead_letters: Mapping[str, Queue]
 
 
 class Starting:
@@ -65,7 +68,6 @@ class Starting:
         Raises `ConfigurationError` for settings that can't work, and `BackendError` for a queue
         that is missing, denied, or doesn't answer.
         """
-        self._check_policies(subscriptions, handlers)
         infos = {one.name: self._describe(one) for one in subscriptions}
         configs = tuple(self._config(one, infos[one.name]) for one in subscriptions)
         connections = {
@@ -73,7 +75,14 @@ class Starting:
             for one in subscriptions
             if isinstance(one.queue, Connected)
         }
-        self._check_connections(configs, connections)
+        dead_letters: dict[str, Queue] = {}
+        for one in subscriptions:
+            ends, info = Ends(one, handlers, self._options), infos[one.name]
+            if info is not None:
+                ends.warn_of_what_never_comes(info, self._warn)
+            if (reason := ends.need_dead_letters()) is not None:
+                dead_letters[one.name] = self._open_dead_letter(one, reason)
+        self._check_connections(configs, connections, dead_letters)
         sources = {
             one.name: Source(
                 queue=one.queue,
@@ -82,51 +91,45 @@ class Starting:
             )
             for one in subscriptions
         }
-        return Prepared(configs=configs, sources=sources)
-
-    def _check_policies(
-        self, subscriptions: Sequence[Subscription], handlers: Mapping[str, Handler]
-    ) -> None:
-        if self._options.on_malformed == "dead_letter":
-            raise ConfigurationError(
-                "on_malformed='dead_letter' is not available yet: use 'delete' or 'leave'"
-            )
-        policies: list[tuple[str, RetryPolicy | None]] = [("the worker", self._options.retry)]
-        policies += [(f"queue {one.name!r}", one.definition.retry) for one in subscriptions]
-        policies += [(f"job type {name!r}", handler.retry) for name, handler in handlers.items()]
-        for owner, policy in policies:
-            if policy is not None and policy.when_exhausted not in (None, "redrive"):
-                raise ConfigurationError(
-                    f"the retry policy of {owner} has when_exhausted={policy.when_exhausted!r}, "
-                    "which is not available yet: use 'redrive'"
-                )
+        return Prepared(configs=configs, sources=sources, dead_letters=dead_letters)
 
     def _describe(self, subscription: Subscription) -> QueueInfo | None:
         """The queue's own settings; None where they may not be read, and needn't be."""
         name = subscription.name
+        try:
+            return self._ask(name, subscription.queue.describe)
+        except BackendError as error:
+            if error.denied and not error.retryable:
+                return self._without_settings(subscription, error)
+            raise _unusable(name, error) from error
+
+    def _ask(self, name: str, call: Callable[[], Answer]) -> Answer:
+        """Try ten times what may succeed yet; raises the last `BackendError`."""
         for attempt in range(1, TRIES + 1):
             try:
-                return subscription.queue.describe()
+                return call()
             except BackendError as error:
-                if not (error.retryable or error.denied) or isinstance(error, QueueNotFoundError):
-                    raise _unusable(name, error) from error
-                if error.denied and not error.retryable:
-                    return self._without_settings(subscription, error)
-                if attempt == TRIES:
-                    raise _unusable(name, error) from error
-                seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** (attempt - 1))
-                seconds *= 0.5 + self._random() / 2
-                self._warn(
-                    "queue_not_reached",
-                    queue=name,
-                    failures=attempt,
-                    again_in_seconds=round(seconds, 1),
-                    error=str(error),
-                )
-                self._pause(seconds)
+                missing = isinstance(error, QueueNotFoundError)
+                if missing or not error.retryable or attempt == TRIES:
+                    raise
+                self._back_off(name, attempt, error)
+            except JobqError:
+                raise
             except Exception as raised:
                 raise as_jobq_error(raised, f"reading queue {name!r}") from raised
         raise AssertionError("unreachable")
+
+    def _back_off(self, name: str, attempt: int, error: BackendError) -> None:
+        seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** (attempt - 1))
+        seconds *= 0.5 + self._random() / 2
+        self._warn(
+            "queue_not_reached",
+            queue=name,
+            failures=attempt,
+            again_in_seconds=round(seconds, 1),
+            error=str(error),
+        )
+        self._pause(seconds)
 
     def _without_settings(self, subscription: Subscription, error: BackendError) -> None:
         name = subscription.name
@@ -149,13 +152,6 @@ class Starting:
                 f"queue {name!r} has a visibility timeout of 0 seconds, so its messages are never "
                 "hidden: set 'visibility_timeout' (1 to 43200) in its definition"
             )
-        if info is not None and info.max_receive_count is None:
-            self._warn(
-                "no_redrive_policy",
-                queue=name,
-                remedy="a job that always fails comes back until its message expires: "
-                "give the queue a redrive policy with a dead-letter queue",
-            )
         return QueueConfig(
             name=name,
             ordered=capabilities.ordered,
@@ -169,8 +165,39 @@ class Starting:
             max_receive_count=None if info is None else info.max_receive_count,
         )
 
+    def _open_dead_letter(self, subscription: Subscription, reason: str) -> Queue:
+        """The dead-letter queue of a queue that needs one for the `reason` given."""
+        name = subscription.name
+        try:
+            queue = self._ask(name, subscription.open_dead_letter)
+            if queue is None:
+                raise ConfigurationError(
+                    f"queue {name!r} has no dead-letter queue, and {reason}: name one as "
+                    "'dead_letter' in its definition, or give the queue a redrive policy"
+                )
+            self._check_dead_letter(name, queue)
+        except BackendError as error:
+            if error.retryable:
+                raise _unusable(name, error) from error
+            raise ConfigurationError(
+                f"queue {name!r}: its dead-letter queue can't be used, and {reason}: {error}"
+            ) from error
+        return queue
+
+    def _check_dead_letter(self, name: str, queue: Queue) -> None:
+        try:
+            # From now on its own size limit counts for what is sent to it.
+            self._ask(name, queue.describe)
+        except BackendError as error:
+            # Whoever may send to a queue need not be allowed to read its settings.
+            if error.retryable or not error.denied:
+                raise
+
     def _check_connections(
-        self, configs: Sequence[QueueConfig], connections: Mapping[str, ConnectionInfo]
+        self,
+        configs: Sequence[QueueConfig],
+        connections: Mapping[str, ConnectionInfo],
+        dead_letters: Mapping[str, Queue],
     ) -> None:
         wait = self._options.idle_wait_seconds
         needed: dict[Hashable, int] = defaultdict(int)
@@ -187,6 +214,9 @@ class Starting:
                 )
             needed[connection.client] += SETTLING_CONNECTIONS
             needed[connection.client] += config.polls_at_once(self._options.concurrency)
+        for queue in dead_letters.values():
+            if isinstance(queue, Connected):
+                needed[queue.connection().client] += 1
         pools = {one.client: one.max_connections for one in connections.values()}
         for client, size in pools.items():
             if size is not None and size < needed[client]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jobq.core import ConfigurationError, QueueGroup, UnknownQueueError
@@ -11,19 +12,25 @@ from jobq.core.middleware import hooks_of
 from jobq.worker.dispatch import Route
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jobq.core import Queue, QueueDefinition
     from jobq.core.middleware import Hook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """One queue under its name, with its definition and its group's hooks."""
+    """One queue under its name, with its definition and its group's hooks.
+
+    `open_dead_letter` asks where its dead-letter queue is; None: there is none.
+    """
 
     name: str
     queue: Queue
     definition: QueueDefinition
     poll_hooks: tuple[Hook, ...] = ()
     consume_hooks: tuple[Hook, ...] = ()
+    open_dead_letter: Callable[[], Queue | None]
 
     @property
     def route(self) -> Route:
@@ -50,6 +57,13 @@ def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[Subscription, 
     return tuple(found.values())
 
 
+def loggable_payloads(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[str]]:
+    """The keys to mask, for each queue whose discarded payloads may be logged."""
+    return {
+        one.name: one.definition.sensitive for one in subscriptions if one.definition.log_payload
+    }
+
+
 def choose(subscriptions: Sequence[Subscription], names: Sequence[str]) -> tuple[Subscription, ...]:
     """Those of the given names, in the order of the names. Raises `UnknownQueueError`."""
     known = {subscription.name: subscription for subscription in subscriptions}
@@ -72,6 +86,7 @@ def _of_group(group: QueueGroup) -> list[Subscription]:
             definition=definition,
             poll_hooks=poll_hooks,
             consume_hooks=consume_hooks,
+            open_dead_letter=partial(group.dead_letter_queue, name),
         )
         for name, definition in group.definitions.items()
     ]

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from jobq.core import QueueGroup, RetryPolicy
-    from jobq.worker.engine.config import OnBrokenQueue, Polling
+    from jobq.worker.engine.config import OnBrokenQueue, OnMalformed, Polling
     from jobq.worker.handlers import Handler, HandlerFunction
-    from jobq.worker.options import OnMalformed, WorkerOptions
+    from jobq.worker.options import WorkerOptions
     from jobq.worker.session import Ending
 
 

@@ -1,7 +1,8 @@
 """What is to be done, as the engine says.
 
 Each `Receive` is answered by one `Received`, `ReceiveSkipped` or `ReceiveFailed`, each `Run` by one
-`Finished`, each `Ack` and `Nack` by one `Settled`, each `Extend` by one `Extended`.
+`Finished`, each `Ack` and `Nack` by one `Settled`, each `DeadLetter` by one `DeadLettered`, each
+`Extend` by one `Extended`.
 """
 
 from __future__ import annotations
@@ -65,6 +66,18 @@ class Ack:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Send copies of the messages of `leases` to the dead-letter queue of `queue`.
+
+    One whose lease has run out by then is not sent.
+    """
+
+    call: int
+    queue: str
+    leases: tuple[Lease, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Nack:
     """Make the messages of `leases` visible again in `delay` s."""
 
@@ -105,6 +118,15 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class JobDiscarded:
+    """To be logged: this message is about to be deleted though its job never succeeded."""
+
+    queue: str
+    lease: Lease
+    job: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """To be logged: something about the worker or a queue that an operator should know."""
 
@@ -135,5 +157,16 @@ class Exit:
 
 
 Command: TypeAlias = (
-    Receive | Run | Abandon | Ack | Nack | Extend | AnnounceStop | JobEnded | Notice | Exit
+    Receive
+    | Run
+    | Abandon
+    | Ack
+    | DeadLetter
+    | Nack
+    | Extend
+    | AnnounceStop
+    | JobEnded
+    | JobDiscarded
+    | Notice
+    | Exit
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Polling: TypeAlias = Literal["weighted", "strict"]
-OnMalformed: TypeAlias = Literal["delete", "leave"]
+OnMalformed: TypeAlias = Literal["delete", "leave", "dead_letter"]
 OnBrokenQueue: TypeAlias = Literal["back_off", "exit"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobq.worker.engine import (
+    dead_letters,
     lanes,
     leases,
     outcomes,
@@ -18,6 +19,7 @@ from jobq.worker.engine import (
     stopping,
 )
 from jobq.worker.engine.events import (
+    DeadLettered,
     Extended,
     Finished,
     Received,
@@ -76,7 +78,7 @@ class Engine:
         for queue in state.queues:
             if queue.held:
                 wake = min(wake, queue.due_at)
-            if queue.to_delete or queue.to_hide:
+            if queue.to_delete or queue.to_hide or queue.to_copy:
                 wake = min(wake, settling.flushes_at(state, queue))
             if queue.shut:
                 wake = min(wake, lanes.reopens_at(queue))
@@ -95,6 +97,16 @@ class Engine:
                 settling.settled(state, state.calls.pop(number), errors)
             case Extended(call=number, results=results):
                 leases.extended(state, state.calls.pop(number), results)
+            case _:
+                self._take_rare(event)
+
+    def _take_rare(
+        self, event: DeadLettered | ReceiveSkipped | ReceiveFailed | StopRequested | Tick
+    ) -> None:
+        state = self.state
+        match event:
+            case DeadLettered(call=number, errors=errors):
+                dead_letters.answered(state, state.calls.pop(number), errors)
             case ReceiveSkipped(poll=number):
                 polling.skipped(state, self._poll(number))
             case ReceiveFailed(poll=number, error=error):
@@ -125,5 +137,7 @@ class Engine:
             leases.check(state, queue)
         polling.plan(state)
         for queue in state.queues:
+            if queue.to_copy:
+                dead_letters.flush(state, queue)
             settling.flush(state, queue)
         stopping.end_if_done(state)

@@ -101,6 +101,14 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLettered:
+    """A `DeadLetter` was answered: one error or None for each of its leases, in order."""
+
+    call: int
+    errors: tuple[JobqError | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Extended:
     """An `Extend` was answered: one result for each of its leases, in order."""
 
@@ -119,5 +127,13 @@ class StopRequested:
 
 
 Event: TypeAlias = (
-    Received | ReceiveSkipped | ReceiveFailed | Finished | Settled | Extended | Tick | StopRequested
+    Received
+    | ReceiveSkipped
+    | ReceiveFailed
+    | Finished
+    | Settled
+    | DeadLettered
+    | Extended
+    | Tick
+    | StopRequested
 )

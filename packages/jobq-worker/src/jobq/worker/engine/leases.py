@@ -140,16 +140,11 @@ def expire(state: State, held: Held) -> None:
     if held.phase is Phase.RUNNING:
         lose(state, held)
         return
-    settlement = held.settlement
-    if held in held.queue.to_delete:
-        held.queue.to_delete.remove(held)
-    if held in held.queue.to_hide:
-        held.queue.to_hide.remove(held)
+    for intended in (held.queue.to_delete, held.queue.to_hide, held.queue.to_copy):
+        if held in intended:
+            intended.remove(held)
     if held.phase is Phase.SETTLING:
-        if settlement.delay is None:
-            state.end(held, "delete_failed", processing=settlement.outcome)
-        else:
-            state.end(held, settlement.outcome)
+        state.end_undone(held)
     else:
         state.count("left")
         state.end(held, "released" if held.phase is Phase.RETREATING else "heartbeat_failed")

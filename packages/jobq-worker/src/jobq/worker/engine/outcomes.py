@@ -6,11 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from jobq.core.retries import retry_delay
-from jobq.worker.engine import lanes, leases, polling, settling
+from jobq.worker.engine import dead_letters, lanes, leases, polling, settling
+from jobq.worker.engine.commands import JobDiscarded
 from jobq.worker.engine.events import NotStarted, Postponed, Raised, Refused, Succeeded
 from jobq.worker.engine.state import Phase
 
 if TYPE_CHECKING:
+    from jobq.core import RetryPolicy
+    from jobq.worker.engine.commands import Outcome
     from jobq.worker.engine.events import Finished
     from jobq.worker.engine.state import Held, State
 
@@ -75,21 +78,33 @@ def _settle(state: State, held: Held, event: Finished) -> None:
         case Postponed(seconds):
             settling.hide(state, held, "retry", _within_limit(state, held, math.ceil(seconds)))
         case Raised(policy):
-            attempts = policy.max_attempts
-            over = attempts is not None and held.lease.receive_count >= attempts
-            outcome = "exhausted" if over else "retry"
-            delay = retry_delay(
-                policy, receive_count=held.lease.receive_count, random=state.random()
-            )
-            if delay is None:
-                settling.leave(state, held, outcome)
-                state.retry_due = max(state.retry_due, held.visible_at)
-            else:
-                settling.hide(state, held, outcome, _within_limit(state, held, delay))
+            _settle_failure(state, held, policy)
         case NotStarted():
             pass
     if held.phase is Phase.SETTLING and held.settlement.delay is not None:
         state.retry_due = max(state.retry_due, state.now + held.settlement.delay)
+
+
+def _settle_failure(state: State, held: Held, policy: RetryPolicy) -> None:
+    attempts = policy.max_attempts
+    if attempts is None or held.lease.receive_count < attempts:
+        _retry(state, held, policy, "retry")
+    elif policy.when_exhausted == "dead_letter":
+        dead_letters.send(state, held, "exhausted")
+    elif policy.when_exhausted == "discard":
+        state.out.append(JobDiscarded(held.queue.config.name, held.lease, held.job))
+        settling.delete(state, held, "exhausted")
+    else:
+        _retry(state, held, policy, "exhausted")
+
+
+def _retry(state: State, held: Held, policy: RetryPolicy, outcome: Outcome) -> None:
+    delay = retry_delay(policy, receive_count=held.lease.receive_count, random=state.random())
+    if delay is None:
+        settling.leave(state, held, outcome)
+        state.retry_due = max(state.retry_due, held.visible_at)
+    else:
+        settling.hide(state, held, outcome, _within_limit(state, held, delay))
 
 
 def _within_limit(state: State, held: Held, delay: float) -> float:
@@ -107,5 +122,7 @@ def refuse(state: State, held: Held) -> None:
         settling.hide(state, held, "unknown_job_type", delay)
     elif state.config.on_malformed == "delete":
         settling.delete(state, held, "malformed")
+    elif state.config.on_malformed == "dead_letter":
+        dead_letters.send(state, held, "malformed")
     else:
         settling.leave(state, held, "malformed")

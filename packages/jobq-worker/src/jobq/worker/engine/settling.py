@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ def flushes_at(state: State, queue: QueueState) -> float:
     at, now = math.inf, state.now
     for held in queue.to_delete:
         at = min(at, held.settle_at if held.settle_at > now else held.settle_at + COMPANY_SECONDS)
-    for held in queue.to_hide:
+    for held in itertools.chain(queue.to_hide, queue.to_copy):
         if held.settle_at > now:
             at = min(at, held.settle_at)
     return at
@@ -190,13 +191,9 @@ def hidden(state: State, held: Held, *, back_at: float | None = None) -> None:
 
 
 def _refused_receipt(state: State, held: Held) -> None:
-    settlement = held.settlement
-    if settlement.delay is None:
-        state.end(held, "delete_failed", processing=settlement.outcome)
-    else:
-        if settlement.outcome == "released":
-            state.count("left")
-        state.end(held, settlement.outcome)
+    if held.settlement.outcome == "released":
+        state.count("left")
+    state.end_undone(held)
     lanes.leave_lane(state, held, deleted=False)
 
 

@@ -35,10 +35,20 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What is to happen to a message: deleted where `delay` is None, else hidden for `delay` s."""
+    """What is to happen to a message: deleted where `delay` is None, else hidden for `delay` s.
+
+    Before it is deleted a copy must be accepted by the dead-letter queue, unless `copy_failures`,
+    which counts the sends that failed, is None.
+    """
 
     outcome: Outcome
     delay: float | None = None
+    copy_failures: int | None = None
+
+    @property
+    def deletes(self) -> bool:
+        """Nothing but the delete is left to do."""
+        return self.delay is None and self.copy_failures is None
 
 
 GIVE_BACK = Settlement("released", 0)
@@ -108,7 +118,7 @@ class Poll:
 class Call:
     """A settling or extending call that is out, with the leases as they were sent."""
 
-    kind: Literal["delete", "hide", "extend"]
+    kind: Literal["delete", "hide", "copy", "extend"]
     queue: QueueState
     items: list[tuple[Held, Lease]]
     visibility: float = 0
@@ -128,6 +138,7 @@ class QueueState:
     shut: dict[str, Lane] = field(default_factory=dict[str, Lane])
     to_delete: list[Held] = field(default_factory=list[Held])
     to_hide: list[Held] = field(default_factory=list[Held])
+    to_copy: list[Held] = field(default_factory=list[Held])
     running: int = 0
     due_at: float = math.inf
     polls: dict[int, Poll] = field(default_factory=dict[int, Poll])
@@ -139,6 +150,10 @@ class QueueState:
     poll_at: float = -math.inf
     failures: int = 0
     failed_at: float = -math.inf
+    failing_since: float = -math.inf
+    warn_at: float = -math.inf
+    vain: int = 0
+    vain_at: float = -math.inf
     settle_failures: int = 0
     refused_deletes: int = 0
     closed: bool = False
@@ -229,3 +244,18 @@ class State:
         self.out.append(
             JobEnded(queue.config.name, held.lease, held.job, outcome, held.seconds, processing)
         )
+
+    def end_undone(self, held: Held) -> None:
+        """Let go of a message to which what was decided can't be done any more."""
+        settlement = held.settlement
+        if settlement.deletes:
+            self.end(held, "delete_failed", processing=settlement.outcome)
+            return
+        if settlement.copy_failures is not None:
+            self.error(
+                "dead_letter_failed",
+                queue=held.queue.config.name,
+                message_id=held.lease.message_id,
+                error="there was no time left for the copy to be accepted; the message comes back",
+            )
+        self.end(held, settlement.outcome)

@@ -88,10 +88,7 @@ def _leave(state: State, queue: QueueState, key: int) -> None:
         held.seconds = state.now - held.started_at
         state.end(held, "heartbeat_failed")
     elif held.phase is Phase.SETTLING:
-        if held.settlement.delay is None:
-            state.end(held, "delete_failed", processing=held.settlement.outcome)
-        else:
-            state.end(held, held.settlement.outcome)
+        state.end_undone(held)
     else:
         state.count("left")
         state.end(held, "released")

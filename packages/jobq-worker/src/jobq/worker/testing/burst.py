@@ -17,8 +17,10 @@ from jobq.worker.dispatch import Dispatcher
 from jobq.worker.engine.commands import (
     Ack,
     AnnounceStop,
+    DeadLetter,
     Exit,
     Extend,
+    JobDiscarded,
     JobEnded,
     Nack,
     Notice,
@@ -31,6 +33,7 @@ from jobq.worker.polls import Polls, StopFlag
 from jobq.worker.reporting import Lines
 from jobq.worker.settling import Settling
 from jobq.worker.starting import Starting
+from jobq.worker.subscriptions import loggable_payloads
 from jobq.worker.testing.outcomes import Failures, JobRun, JobRuns, job_run
 from jobq.worker.testing.receives import Receives
 from jobq.worker.testing.travel import Travel
@@ -88,7 +91,7 @@ class Burst:
             unix_time=clock.unix_time,
             stopping=self._stopping,
         )
-        self._lines = Lines(context=context)
+        self._lines = Lines(context=context, sensitive=loggable_payloads(subscriptions))
         config = options.engine_config(prepared.configs, burst=True)
         self._endless = {one.name for one in config.queues if one.max_receive_count is None}
         self._engine = Engine(config, now=self._began, random=_most)
@@ -97,14 +100,20 @@ class Burst:
         )
         self._receives = Receives(self._polls, clock=clock.now)
         self._travel = Travel(clock, servers, self._receives)
-        settling = Settling({one.name: one.queue for one in subscriptions}, clock=clock.now)
+        settling = Settling(
+            {one.name: one.queue for one in subscriptions},
+            dead_letters=prepared.dead_letters,
+            clock=clock.now,
+        )
         self._ways: dict[type[Any], Callable[[Any], Event | None]] = {
             Ack: settling.ack,
+            DeadLetter: settling.dead_letter,
             Nack: settling.nack,
             Extend: settling.extend,
             Receive: self._receives.begin,
             AnnounceStop: lambda _: self._stopping.set(),
             JobEnded: self._ended,
+            JobDiscarded: lambda line: self._lines.write([line]),
             Notice: lambda line: self._lines.write([line]),
             Exit: self._exit,
         }
