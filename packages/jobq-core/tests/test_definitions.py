@@ -26,6 +26,7 @@ def test_all_keys_are_read() -> None:
         "claim_size": 10,
         "retry": RetryPolicy(max_attempts=3),
         "dead_letter": "jobs-dead",
+        "log_payload": True,
         "sensitive": ["password", "token"],
     }
     definition = QueueDefinition.from_mapping("a", values)
@@ -45,6 +46,8 @@ def test_all_keys_are_read() -> None:
         ({"url": 3}, "url must be a non-empty string, not 3"),
         ({"name": "a", "backend": ""}, "backend must be"),
         ({"name": "a", "dead_letter": 7}, "dead_letter must be"),
+        ({"name": "a", "dead_letter": "a"}, "dead_letter must be another queue .* not 'a'"),
+        ({"name": "a", "log_payload": "yes"}, "log_payload must be True or False, not 'yes'"),
         ({"name": "a", "weight": 0}, "weight must be a number above 0, not 0"),
         ({"name": "a", "weight": float("nan")}, "weight must be"),
         ({"name": "a", "weight": float("inf")}, "weight must be"),

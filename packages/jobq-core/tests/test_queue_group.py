@@ -194,6 +194,40 @@ def test_closing_closes_what_the_group_made_and_nothing_that_it_was_given() -> N
     assert (tray.closed, Client.closed) == (0, 0)
 
 
+@pytest.mark.parametrize("address", ["grave", "https://sqs.example/1/grave"])
+def test_a_named_dead_letter_queue_is_opened_over_the_connection_of_its_queue(address: str) -> None:
+    queues = QueueGroup(
+        {
+            "a": {"name": "jobs", "backend": "memory", "dead_letter": address},
+            "b": {"name": "grave", "backend": "memory"},
+        }
+    )
+    dead = queues.dead_letter_queue("a")
+    assert dead is not None
+    dead.publish(Message("buried"))
+
+    assert queues.stats()["b"].waiting == 1
+
+
+def test_without_a_name_the_dead_letter_queue_is_the_redrive_policys_or_none() -> None:
+    dead = MemoryQueue("dead")
+    policed = MemoryQueue("policed", dead_letter_queue=dead, max_receive_count=3)
+    queues = QueueGroup({"a": {"queue": policed}, "b": {"queue": MemoryQueue("free")}})
+    found = queues.dead_letter_queue("a")
+    assert isinstance(found, MemoryQueue)
+
+    assert found.name == "dead"
+    assert queues.dead_letter_queue("b") is None
+    with pytest.raises(UnknownQueueError, match="'c'"):
+        queues.dead_letter_queue("c")
+
+
+def test_a_dead_letter_queue_by_name_is_refused_beside_a_queue_made_by_hand() -> None:
+    queues = QueueGroup({"a": {"queue": MemoryQueue("jobs"), "dead_letter": "grave"}})
+    with pytest.raises(ConfigurationError, match="'a' was made by hand, so dead_letter='grave'"):
+        queues.dead_letter_queue("a")
+
+
 @pytest.mark.parametrize(
     ("queues", "what"),
     [
