@@ -241,7 +241,7 @@ def test_a_web_server_that_is_not_sqs(kind: Kind) -> None:
         handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n<html>hello</html>")
 
     with (
-        failing(kind, page) as (queue, _),
+        failing(kind, page, page, page) as (queue, _),
         pytest.raises(BackendError, match="check that the endpoint is one of SQS"),
     ):
         queue.publish(MESSAGE)

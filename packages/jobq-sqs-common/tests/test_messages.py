@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobq.core import Attribute, Message
 from jobq.core.message import AttributeValue
-from jobq.sqs.common import replies, requests
+from jobq.sqs.common import messages, requests
 
 text = st.text(
     st.characters(
@@ -45,7 +45,8 @@ def received(entry: dict[str, Any]) -> dict[str, Any]:
 def test_a_message_comes_back_as_it_was(body: str, attributes: dict[str, AttributeValue]) -> None:
     message = Message(body, attributes=attributes)
     entry, _ = requests.entry_of(message, fifo=False, new_id="")
-    [lease] = replies.leases(received(entry), expires_at=0)
+    call = requests.receive("q", max_messages=1, visibility=30, wait=0, attempt_id=None)
+    [lease], _ = messages.read(received(entry), call, expires_at=0)
     assert lease.body == body
     assert lease.attributes == attributes
     assert {k: type(v) for k, v in lease.attributes.items()} == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from jobq.core import BackendError, Lease
 from jobq.core.limits import STANDARD
@@ -97,6 +98,94 @@ class TestReply:
     def test_a_later_request_that_fails_leaves_what_came(self, script: Script) -> None:
         queue = script.queue(capabilities=STANDARD)
         assert len(claim(script, queue, messages(10), LOST, max_messages=25)) == 10
+
+
+def answer(length: str, content_type: str = "application/x-amz-json-1.0") -> dict[str, Any]:
+    """A reply in which boto3 found nothing, with what its headers said."""
+    headers = {"content-type": content_type, "content-length": length}
+    return {"ResponseMetadata": {"HTTPStatusCode": 200, "HTTPHeaders": headers}}
+
+
+class TestStrangeAnswers:
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            answer("2"),
+            answer("17", "application/json"),
+            answer("2", "text/xml"),
+            {"ResponseMetadata": {"HTTPHeaders": {"transfer-encoding": "chunked"}}},
+            {"ResponseMetadata": {}},
+        ],
+    )
+    def test_a_short_answer_is_an_empty_queue_s(
+        self, script: Script, reply: dict[str, Any]
+    ) -> None:
+        assert claim(script, script.queue(capabilities=STANDARD), reply) == []
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            answer("0"),
+            answer("2", "text/html; charset=utf-8"),
+            answer("62"),
+            {"ResponseMetadata": {"HTTPHeaders": {"content-type": "application/json"}}},
+        ],
+        ids=["empty body", "page", "error with status 200", "cut off inside its headers"],
+    )
+    def test_what_only_looks_empty_has_failed_and_counts_as_lost(
+        self, script: Script, reply: dict[str, Any]
+    ) -> None:
+        queue = script.fifo()
+        with pytest.raises(BackendError, match="endpoint is one of SQS") as raised:
+            claim(script, queue, reply)
+        assert raised.value.retryable
+        claim(script, queue, {})
+        assert len(set(attempt_ids(script))) == 1
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"MessageId": None},
+            {"ReceiptHandle": 5},
+            {"Body": {"a": 1}},
+            {"Attributes": {"ApproximateReceiveCount": "many"}},
+            {"Attributes": {"ApproximateReceiveCount": "9" * 5000}},
+            {"Attributes": {"SentTimestamp": "9" * 400}},
+            {"Attributes": {"MessageGroupId": {"a": 1}}},
+            {"MessageAttributes": {"a": {"StringValue": "no type"}}},
+            {"MessageAttributes": {"a": {"DataType": "String", "StringValue": [1]}}},
+            {"MessageAttributes": {"a": {"DataType": "Binary"}}},
+            {"MessageAttributes": {"a": None}},
+        ],
+        ids=str,
+    )
+    def test_a_message_that_can_not_be_read_costs_the_others_nothing(
+        self, script: Script, change: dict[str, Any]
+    ) -> None:
+        bad = {**message(1), **change}
+        with capture_logs() as lines:
+            leases = claim(
+                script,
+                script.queue(capabilities=STANDARD),
+                {"Messages": [message(0), bad, None, message(2)]},
+                max_messages=10,
+            )
+        assert [lease.message_id for lease in leases] == ["m0", "m2"]
+        assert [(one["event"], one["queue"]) for one in lines] == [("message_unreadable", "q")] * 2
+        assert [one["message_id"] for one in lines] == [bad["MessageId"], None]
+
+    def test_a_body_of_the_wrong_type_is_not_logged(self, script: Script) -> None:
+        bad = {**message(1), "Body": {"secret": "s3cr3t"}}
+        with capture_logs() as lines:
+            queue = script.queue(capabilities=STANDARD)
+            claim(script, queue, {"Messages": [message(0), bad]}, max_messages=2)
+        assert lines
+        assert "s3cr3t" not in str(lines)
+
+    def test_a_receive_of_nothing_else_has_failed(self, script: Script) -> None:
+        with pytest.raises(BackendError, match="MessageId is of type NoneType") as raised:
+            claim(script, script.queue(capabilities=STANDARD), {"Messages": [{}, {}]})
+        assert raised.value.retryable
 
 
 class TestDating:

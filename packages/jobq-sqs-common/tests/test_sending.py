@@ -125,7 +125,17 @@ class TestOne:
     def test_an_endpoint_that_is_not_sqs_is_named(self, script: Script) -> None:
         queue = script.queue(capabilities=STANDARD)
         with pytest.raises(BackendError, match="SendMessage has no MessageId: check that the endp"):
-            script.run(queue.publish(Message("x"), attempts=ours), [{"message": "<html>"}])
+            script.run(queue.publish(Message("x"), attempts=ours), [{"message": "<html>"}] * 3)
+
+    def test_an_accepted_entry_without_an_id_is_tried_again_and_then_has_failed(
+        self, script: Script
+    ) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        results = script.run(
+            queue.publish_batch([Message("x")], attempts=ours), [{"Successful": [{"Id": "0"}]}] * 3
+        )
+        [error] = [result.error for result in results]
+        assert "has no MessageId" in str(error)
 
     def test_a_group_id_on_a_standard_queue_is_passed_on_and_nothing_else_of_fifo(
         self, script: Script

@@ -13,6 +13,8 @@ from jobq.sqs.common.calls import Call
 from jobq.sqs.common.client import ClientOptions, attempts_of
 
 _CONNECT = Call("connect", {})
+# What botocore's parser lets through where a reply's JSON, or its text, is of another shape.
+_UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,8 @@ class Connection:
             return method(**call.arguments)
         except self._sdk.raised as error:
             raise faults.error_of(faults.read(error), call) from error
+        except _UNREADABLE as error:
+            raise faults.unreadable(error, call) from error
 
     def attempts(self) -> int:
         return attempts_of(self.client())

@@ -75,6 +75,8 @@ _DENIED = {
     "OptInRequired",
     "UnrecognizedClientException",
 }
+# The code of errors about answers that no SQS gives.
+UNKNOWN_REPLY = "UnknownReply"
 _LONGEST_TEXT = 300
 _DRIFTED = re.compile("expired|not yet current|is now (earlier|later)|skew", re.IGNORECASE)
 _BAD_RECEIPT = re.compile(
@@ -138,6 +140,17 @@ def read_entry(entry: Mapping[str, Any]) -> Fault:
         code=str(entry.get("Code") or "Unknown"),
         text=_short(str(entry.get("Message") or "")),
         sender=bool(entry.get("SenderFault")),
+    )
+
+
+def unreadable(error: Exception, call: Call) -> BackendError:
+    """The error for an answer that the SDK itself stumbled over."""
+    said = _short(f"{type(error).__name__}: {error}")
+    return BackendError(
+        f"{name_of(call.operation)} on {_target(call)} failed: the answer can't be read ({said}); "
+        "try again, and check that the endpoint is one of SQS",
+        retryable=True,
+        code=UNKNOWN_REPLY,
     )
 
 

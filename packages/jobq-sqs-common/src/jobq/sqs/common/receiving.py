@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from jobq.core import BackendError
 from jobq.core.limits import LARGEST_BATCH
-from jobq.sqs.common import replies, requests
+from jobq.core.logs import get_logger
+from jobq.sqs.common import messages, requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,8 @@ def claim(
 ) -> Flow[list[Lease]]:
     """Receive up to `max_messages`, hidden for `visibility` seconds, ten at most to a request.
 
-    Only the first request waits; a later one that fails leaves what the others brought.
+    Only the first request waits; a later one that fails leaves what the others brought. A message
+    that can't be read is logged and left, unless a request brings no other: that one has failed.
     """
     leases: list[Lease] = []
     while (room := min(max_messages - len(leases), LARGEST_BATCH)) > 0:
@@ -101,12 +103,17 @@ def _receive(
     )
     try:
         reply = yield call
+        dated = min(clock(), sent + wait)
+        leases, unreadable = messages.read(reply, call, expires_at=dated + visibility)
     except BaseException as error:
         if attempts and attempt is not None and _reply_was_lost(error):
             attempts.unanswered(attempt, since)
         raise
-    dated = min(clock(), sent + wait)
-    return replies.leases(reply, expires_at=dated + visibility)
+    for one in unreadable:
+        get_logger("jobq.sqs").warning(
+            "message_unreadable", queue=address.name, message_id=one.message_id, reason=one.reason
+        )
+    return leases
 
 
 def _reply_was_lost(error: BaseException) -> bool:

@@ -1,12 +1,11 @@
-"""Replies into leases, results and settings."""
+"""Replies into results and settings; what a receive brought is read in `messages`."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from jobq.core import Attribute, BackendError, Lease, QueueInfo, QueueStats
-from jobq.core.attributes import natural
+from jobq.core import BackendError, QueueInfo, QueueStats
 from jobq.core.limits import LARGEST_MESSAGE_BYTES
 from jobq.sqs.common import faults
 
@@ -14,56 +13,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jobq.core import JobqError
-    from jobq.core.message import AttributeValue
     from jobq.sqs.common.calls import Call
 
 Reply = dict[str, Any]
+
+_NUMBERS = {
+    "VisibilityTimeout",
+    "MaximumMessageSize",
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+}
 
 
 def field_of(reply: Reply, key: str, call: Call) -> str:
     """A field that SQS always sends; `BackendError` where something else answered."""
     value = reply.get(key)
     if not isinstance(value, str):
-        raise _no_sqs(call, key)
+        raise no_sqs(call, key)
     return value
 
 
-def _no_sqs(call: Call, key: str) -> BackendError:
+def no_sqs(call: Call, key: str) -> BackendError:
+    """Something else than SQS has answered: `key` is what its answer lacks."""
+    # Worth another try: a proxy's page of the moment looks the same.
     return BackendError(
         f"the answer to {faults.name_of(call.operation)} has no {key}: "
         "check that the endpoint is one of SQS",
-        code="UnknownReply",
+        retryable=True,
+        code=faults.UNKNOWN_REPLY,
     )
-
-
-def leases(reply: Reply, *, expires_at: float) -> list[Lease]:
-    """The messages of a receive; a reply without `Messages` has none."""
-    return [_lease(message, expires_at) for message in reply.get("Messages") or ()]
-
-
-def _lease(message: Mapping[str, Any], expires_at: float) -> Lease:
-    system: Mapping[str, Any] = message.get("Attributes") or {}
-    attributes: Mapping[str, Any] | None = message.get("MessageAttributes")
-    return Lease(
-        message_id=message["MessageId"],
-        body=message["Body"],
-        attributes={name: _value(value) for name, value in attributes.items()}
-        if attributes
-        else {},
-        receipt=message["ReceiptHandle"],
-        receive_count=int(system.get("ApproximateReceiveCount", 1)),
-        sent_at=int(system.get("SentTimestamp", 0)) / 1000,
-        group_id=system.get("MessageGroupId"),
-        expires_at=expires_at,
-    )
-
-
-def _value(value: Mapping[str, Any]) -> AttributeValue:
-    data_type: str = value["DataType"]
-    if data_type == "String":
-        return value["StringValue"]
-    binary = data_type.startswith("Binary")
-    return natural(Attribute(data_type, value["BinaryValue" if binary else "StringValue"]))
 
 
 def errors(reply: Reply, call: Call) -> dict[int, JobqError | None]:
@@ -74,9 +53,9 @@ def errors(reply: Reply, call: Call) -> dict[int, JobqError | None]:
     """
     asked = {entry["Id"] for entry in call.arguments["Entries"]}
     found: dict[int, JobqError | None] = {
-        int(entry["Id"]): None for entry in reply.get("Successful") or () if entry["Id"] in asked
+        int(entry["Id"]): None for entry in _entries(reply, "Successful") if entry["Id"] in asked
     }
-    for entry in reply.get("Failed") or ():
+    for entry in _entries(reply, "Failed"):
         if entry["Id"] in asked:
             found[int(entry["Id"])] = faults.error_of(faults.read_entry(entry), call)
     if len(found) < len(asked):
@@ -90,21 +69,44 @@ def _unnamed(call: Call) -> BackendError:
         f"the answer to {faults.name_of(call.operation)} doesn't name this entry; try again, and "
         "check that the endpoint is one of SQS",
         retryable=True,
-        code="UnknownReply",
+        code=faults.UNKNOWN_REPLY,
     )
 
 
 def message_ids(reply: Reply) -> dict[int, str]:
     """The ids of the messages that a batch send had accepted, by position."""
-    return {int(entry["Id"]): entry["MessageId"] for entry in reply.get("Successful") or ()}
+    return {
+        int(entry["Id"]): entry["MessageId"]
+        for entry in _entries(reply, "Successful")
+        if entry["Id"].isdecimal() and isinstance(entry.get("MessageId"), str)
+    }
+
+
+def _entries(reply: Reply, key: str) -> list[dict[str, Any]]:
+    """Those that name the entry of the request that they answer."""
+    found: list[Any] = reply.get(key) or []
+    return [entry for entry in found if entry and isinstance(entry.get("Id"), str)]
 
 
 def settings(reply: Reply, call: Call) -> dict[str, str]:
-    """All attributes of a queue."""
-    found = reply.get("Attributes")
-    if not isinstance(found, dict) or "VisibilityTimeout" not in found:
-        raise _no_sqs(call, "Attributes")
-    return found  # pyright: ignore[reportUnknownVariableType] - as the API reference has it
+    """All attributes of a queue; what is read of them here is as the API reference has it."""
+    found: dict[str, Any] = reply.get("Attributes") or {}
+    if "VisibilityTimeout" not in found:
+        raise no_sqs(call, "Attributes")
+    for key in _NUMBERS & found.keys():
+        if not str(found[key]).isdecimal():
+            raise no_sqs(call, f"number in its {key}")
+    if not _is_policy(found.get("RedrivePolicy")):
+        raise no_sqs(call, "policy in its RedrivePolicy")
+    return found
+
+
+def _is_policy(text: Any) -> bool:
+    try:
+        policy = json.loads(text or "{}")
+    except (TypeError, ValueError):
+        return False
+    return isinstance(policy, dict) and str(policy.get("maxReceiveCount", 0)).isdecimal()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
 def info(settings: Mapping[str, str], *, fifo: bool) -> QueueInfo:

@@ -35,12 +35,10 @@ def publish(
     for attempt in count():
         try:
             call = requests.send((yield from address.url()), entry)
-            reply = yield call
+            return replies.field_of((yield call), "MessageId", call)
         except BackendError as error:
             if not error.retryable or attempt + 1 >= attempts():
                 raise
-        else:
-            return replies.field_of(reply, "MessageId", call)
         yield pause(attempt, jitter)
     raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
@@ -134,9 +132,9 @@ class Sending:
                 self._results[position] = PublishResult(ids[position])
         accepted: dict[str | None, int] = {self._groups[p]: p for p in batch if p in ids}
         for position in batch:
-            error = errors[position]
-            if error is None or self._results[position] is not None:
+            if self._results[position] is not None:
                 continue
+            error = errors[position] or replies.no_sqs(call, "MessageId")
             group = self._groups[position]
             if group is not None and _retryable(error) and accepted.get(group, -1) > position:
                 self._fail(position, _overtaken(error, group))
