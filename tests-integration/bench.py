@@ -12,7 +12,7 @@ from uuid import uuid4
 from journal import Journal
 from processes import Process, until, worker_process
 from sqs_proxy import Proxy, proxy_before
-from traffic import Traffic, id_in
+from traffic import Traffic, name_of
 
 from jobq.core import JobRequest, Message, QueueGroup
 from jobq.sqs.common.client import ClientOptions
@@ -26,6 +26,7 @@ from jobq.sqs.standard.queue import SDK
 class Bench:
     """`client` goes to the server itself: what a test sends and looks at doesn't pass the proxy."""
 
+    server: str
     client: Any
     proxy: Proxy
     journal: Journal
@@ -49,16 +50,28 @@ class Bench:
         queues: dict[str, Any],
         *,
         host: str = "run",
+        setup: dict[str, Any] | None = None,
         **options: Any,
     ) -> AbstractContextManager[Process]:
-        """A worker process that has begun to serve, through the proxy; `queues` are definitions."""
-        return worker_process(
-            self.proxy.url,
-            queues=queues,
-            journal=str(self.journal.path),
-            host=host,
-            options=options,
-        )
+        """A worker process that has begun to serve, through the proxy; `queues` are definitions.
+
+        `host` and `setup` are what `serving.py` takes beside them.
+        """
+        settings = self.settings(queues, host=host, setup=setup, **options)
+        return worker_process(self.proxy.url, **settings)
+
+    def settings(
+        self,
+        queues: dict[str, Any],
+        *,
+        host: str = "run",
+        setup: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Those of a worker process that isn't started yet."""
+        journal = str(self.journal.path)
+        given = {"queues": queues, "journal": journal, "host": host, "options": options}
+        return {**given, **(setup or {})}
 
     def serve_until_empty(
         self,
@@ -75,7 +88,13 @@ class Bench:
 
     @property
     def traffic(self) -> Traffic:
-        return Traffic(self.proxy)
+        """What the clients of the proxy asked and were told."""
+        return Traffic(self.proxy.exchanges)
+
+    @property
+    def served(self) -> Traffic:
+        """What the server was asked and did, whoever heard of it."""
+        return Traffic(self.proxy.served)
 
     def until_started(self, count: int, *, seconds: float = 20) -> None:
         until(lambda: len(self.journal.started()) >= count, f"{count} starts", seconds=seconds)
@@ -85,12 +104,13 @@ class Bench:
 
 
 @contextmanager
-def bench_on(server: str, folder: Path) -> Generator[Bench]:
-    client = SDK.make_client(ClientOptions(endpoint_url=server))
+def bench_on(url: str, folder: Path, *, server: str = "ministack") -> Generator[Bench]:
+    """A bench on the server at `url`."""
+    client = SDK.make_client(ClientOptions(endpoint_url=url))
     journal = Journal(folder / "journal")
     try:
-        with proxy_before(server) as proxy:
-            yield Bench(client=client, proxy=proxy, journal=journal)
+        with proxy_before(url) as proxy:
+            yield Bench(server=server, client=client, proxy=proxy, journal=journal)
     finally:
         journal.close()
         client.close()
@@ -110,6 +130,6 @@ def drain(queue: SqsQueue) -> list[str]:
     """Take out all that is visible at once; returns the ids in the order they came."""
     found: list[str] = []
     while leases := queue.claim_batch(10, wait=0):
-        found += [id_in(lease.body) for lease in leases]
+        found += [name_of(lease.body, lease.message_id) for lease in leases]
         queue.ack_batch(leases)
     return found

@@ -1,39 +1,37 @@
-"""Local SQS servers as processes, each in a process group that is ended by its id."""
+"""The servers, and how much of what takes long is run. A server that is missing is a failure."""
 
 from __future__ import annotations
 
+import logging
 import os
-import signal
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from bench import Bench, bench_on
-
-MINISTACK = "ministack==1.5.33"
-_START_SECONDS = 90
-_AWS = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_CONFIG_FILE": "/nonexistent",
-    "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
-}
+from servers import AWS, localstack_process, ministack_process
 
 
-def clean_environment(**more: str) -> dict[str, str]:
-    """The environment for a process of a test: nothing of pytest, of a virtual environment, or of
-    the AWS account of whoever runs this.
-    """
-    ours = ("AWS_", "COVERAGE_", "PYTEST_", "PYTHON", "UV_PROJECT", "VIRTUAL_ENV")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return {**kept, **_AWS, **more}
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("jobq", "jobq against local SQS servers")
+    group.addoption("--full", action="store_true", help="all jobs, stops and minutes; see README")
+    group.addoption("--seed", type=int, help="what a failing test printed, to see it again")
+
+
+@pytest.fixture(scope="session")
+def figure(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """Chooses between what CI has time for and the whole, which is `--full`."""
+    return lambda usual, full: full if request.config.getoption("--full") else usual
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    given: int | None = request.config.getoption("--seed")
+    chosen = random.SystemRandom().randrange(10**9) if given is None else given
+    print(f"--seed {chosen}")
+    return chosen
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,73 +40,41 @@ def aws_environment() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
-        for name, value in _AWS.items():
+        for name, value in AWS.items():
             patch.setenv(name, value)
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quiet_producers() -> Iterator[None]:
+    """What these tests send by the thousand is no news."""
+    before = structlog.get_config()
+    warnings_up = structlog.make_filtering_bound_logger(logging.WARNING)
+    structlog.configure(wrapper_class=warnings_up)
+    yield
+    structlog.configure(**before)
+
+
 @pytest.fixture(scope="session")
 def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The endpoint URL of a ministack server; `POST /_ministack/reset` empties it."""
-    port = _free_port()
-    url = f"http://127.0.0.1:{port}"
-    log = tmp_path_factory.mktemp("ministack") / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            # It pins botocore, so it has an environment of its own.
-            ["uv", "tool", "run", "--from", MINISTACK, "python", "-m", "ministack"],
-            env=clean_environment(
-                BIND_HOST="127.0.0.1",
-                MINISTACK_HOST="127.0.0.1",
-                GATEWAY_PORT=str(port),
-                SERVICES="sqs",
-                LOG_LEVEL="WARNING",
-            ),
-            cwd=log.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        _await_health(f"{url}/_ministack/health", process, log)
+    with ministack_process(tmp_path_factory.mktemp("ministack")) as url:
         yield url
-    finally:
-        _end(process)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def _await_health(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=2) as reply:
-                if reply.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            pass
-        time.sleep(0.1)
-    pytest.fail(f"{url} didn't answer; the server said: {log.read_text(errors='replace')[-2000:]}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    # The server is a child of uv, in the group that uv leads.
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(5)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue
+@pytest.fixture(scope="session")
+def localstack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with localstack_process(tmp_path_factory.mktemp("localstack")) as url:
+        yield url
 
 
 @pytest.fixture
 def bench(ministack: str, tmp_path: Path) -> Iterator[Bench]:
     with bench_on(ministack, tmp_path) as bench:
+        yield bench
+
+
+@pytest.fixture(params=["ministack", "localstack"])
+def each_bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """On one server after the other; `Bench.server` is its name."""
+    with bench_on(request.getfixturevalue(request.param), tmp_path, server=request.param) as bench:
         yield bench

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sqs_proxy import Forward, Intercept, Reply, Request, refusal
+from sqs_proxy import Forward, Intercept, Reply, Request, Wire, refusal
 
 DELETES = ("DeleteMessage", "DeleteMessageBatch")
 EXTENSIONS = ("ChangeMessageVisibility", "ChangeMessageVisibilityBatch")
@@ -64,5 +64,27 @@ def refuse_entry_once(
     return intercept
 
 
+class _Broken(Exception):  # noqa: N818 - nothing went wrong here
+    """Carries what a client is sent past whoever waits for a reply."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__()
+        self.wire = wire
+
+
 def both(first: Intercept, second: Intercept) -> Intercept:
-    return lambda request, forward: first(request, lambda passed: second(passed, forward))
+    """`second` stands behind `first`; where it breaks the connection, that is what comes of it."""
+
+    def intercept(request: Request, forward: Forward) -> Reply | Wire:
+        def behind(passed: Request) -> Reply:
+            answer = second(passed, forward)
+            if isinstance(answer, Wire):
+                raise _Broken(answer)
+            return answer
+
+        try:
+            return first(request, behind)
+        except _Broken as broken:
+            return broken.wire
+
+    return intercept

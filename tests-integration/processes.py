@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,12 @@ class Process:
         self._process.send_signal(number)
         return at
 
+    def cpu_seconds(self) -> float:
+        """What it has used so far of the processor, all its threads, in the kernel's ticks."""
+        fields = Path(f"/proc/{self.id}/stat").read_text().rpartition(")")[2].split()
+        user, system = int(fields[11]), int(fields[12])
+        return (user + system) / os.sysconf("SC_CLK_TCK")
+
     def wait(self, seconds: float = 30) -> int:
         """The exit code, once all that it wrote was read."""
         code = self._process.wait(seconds)
@@ -98,8 +104,9 @@ class Process:
         return last
 
     def end(self) -> None:
-        """Leave nothing of it running."""
-        self._process.kill()
+        """Leave nothing of it running, children included: they are in the session that it led."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
         self._reader.join(5)
 

@@ -1,26 +1,31 @@
 """The program under test: `python serving.py SETTINGS` runs a worker, as an application would.
 
 SETTINGS is JSON: `queues` (their definitions), `options` (the worker's), `journal` (a path), and
-`host`: "run", or "cancel" for an event loop of the program's own, which cancels `run_async` when
-SIGTERM comes. Log lines go to stdout, one JSON object each.
+`host`: "run", "cancel", "threads" or a start method of `multiprocessing` (see `hosting.py`), with
+`count` workers for the latter two. May have `poll`, a hook's name and what it takes, and
+`read_timeout` (seconds) of the client. Log lines go to stdout, one JSON object each.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hosting
 import structlog
+from hooks import HOOKS
 from journal import Journal
 
 from jobq.core import JobContext, QueueGroup, RetryPolicy, current_job
+from jobq.sqs.common.client import ClientOptions
+from jobq.sqs.standard.queue import SDK
 from jobq.worker import Worker
 
 Payload = dict[str, Any]
@@ -93,35 +98,56 @@ def _log_as_json() -> None:
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(),
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+        # A line is one write: processes share the output.
+        logger_factory=structlog.WriteLoggerFactory(sys.stdout),
         cache_logger_on_first_use=True,
     )
 
 
-async def _run_until_cancelled(worker: Worker) -> None:
-    task = asyncio.ensure_future(worker.run_async())
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        structlog.get_logger().info("cancelled")
+def make_group(settings: dict[str, Any]) -> QueueGroup:
+    hooks = [HOOKS[name](*arguments) for name, *arguments in settings.get("poll", ())]
+    client = None
+    if "read_timeout" in settings:
+        config = {**ClientOptions().config, "read_timeout": settings["read_timeout"]}
+        client = partial(SDK.make_client, ClientOptions(config=config))
+    return QueueGroup.build(client=client, queues=settings["queues"], middleware=hooks)
 
 
-def main(settings: dict[str, Any]) -> None:
-    _log_as_json()
+def make_worker(settings: dict[str, Any], group: QueueGroup | None = None) -> Worker:
     handlers = Handlers(Journal(Path(settings["journal"])))
     options = dict(settings["options"])
     if "retry" in options:
         options["retry"] = RetryPolicy(**options["retry"])
-    worker = Worker(
-        QueueGroup.build(queues=settings["queues"]),
+    return Worker(
+        group or make_group(settings),
         {"sync": handlers.sync, "async": handlers.aio, "blocking": handlers.blocking},
         **options,
     )
-    if settings["host"] == "cancel":
-        asyncio.run(_run_until_cancelled(worker))
-    else:
-        worker.run()
+
+
+def serve(settings: dict[str, Any], group: QueueGroup | None = None) -> None:
+    """All that a child process does."""
+    _log_as_json()
+    make_worker(settings, group).run()
+
+
+def main(settings: dict[str, Any]) -> None:
+    _log_as_json()
+    make = partial(make_worker, settings)
+    match settings["host"]:
+        case "run":
+            hosting.run(make)
+        case "cancel":
+            hosting.cancel(make)
+        case "threads":
+            hosting.threads(make, count=settings["count"])
+        case "fork":
+            # What a process has used before it forks serves its children as well.
+            group = make_group(settings)
+            group.stats()
+            hosting.processes(serve, (settings, group), method="fork", count=settings["count"])
+        case method:
+            hosting.processes(serve, (settings,), method=method, count=settings["count"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A proxy before a local SQS server: it writes down what passes, and may hold or refuse it."""
+"""A proxy before a local SQS server: writes down what passes, and may hold, refuse or break it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import http.client
 import json
 import select
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 _HOP_BY_HOP = {"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"}
@@ -53,9 +55,25 @@ class Reply:
         return self.body.get("Failed") or []
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """In place of a reply: bytes as they are, and how the connection ends after them.
+
+    First comes `silence`, in seconds, or as long as the client stays.
+    """
+
+    data: bytes = b""
+    end: Literal["kept", "closed", "reset"] = "closed"
+    silence: float = 0
+
+
+# What is noted of a client that was given no reply.
+BROKEN = Reply(0, {})
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request, and the reply that the client was sent."""
+    """A request, and the reply that the client was sent: `BROKEN` if it was none of SQS's."""
 
     request: Request
     reply: Reply
@@ -63,7 +81,7 @@ class Exchange:
 
 
 Forward: TypeAlias = Callable[[Request], Reply]
-Intercept: TypeAlias = Callable[[Request, Forward], Reply]
+Intercept: TypeAlias = Callable[[Request, Forward], Reply | Wire]
 
 
 def refusal(code: str, *, status: int = 400, fault: str = "Sender") -> Reply:
@@ -75,11 +93,27 @@ def refusal(code: str, *, status: int = 400, fault: str = "Sender") -> Reply:
     )
 
 
+def written(reply: Reply) -> bytes:
+    """A reply as it goes over the wire."""
+    text = json.dumps(reply.body).encode()
+    headers = {**reply.headers, "Content-Length": str(len(text))}
+    return page(text, status=reply.status, headers=headers)
+
+
+def page(body: bytes, *, status: int = 200, headers: dict[str, str]) -> bytes:
+    """Any HTTP answer; a client that is told no length reads to the connection's end."""
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
 class Proxy:
     """`intercept` stands between each request and the server, in that request's own thread.
 
-    `broken` names the requests whose client was gone, or had reset the connection, before it read
-    the reply.
+    `exchanges` is what clients were told, `served` what the server was asked and answered, whoever
+    heard of it. `broken` names the requests whose client was gone, or had reset the connection,
+    before it read the reply. `welcome` is asked of each new connection: one that isn't is reset
+    before it is read from.
     """
 
     def __init__(self, upstream: str) -> None:
@@ -87,12 +121,14 @@ class Proxy:
         self._host, self._port = parts.hostname or "", parts.port
         self._lock = threading.Lock()
         self.exchanges: list[Exchange] = []
+        self.served: list[Exchange] = []
         self.waiting: list[Request] = []
         self.broken: list[str] = []
         self.intercept: Intercept = lambda request, forward: forward(request)
+        self.welcome: Callable[[], bool] = lambda: True
         self.url = ""
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Reply | Wire:
         with self._lock:
             self.waiting.append(request)
         try:
@@ -101,7 +137,8 @@ class Proxy:
             with self._lock:
                 self.waiting.remove(request)
 
-    def note(self, request: Request, reply: Reply) -> None:
+    def note(self, request: Request, answer: Reply | Wire) -> None:
+        reply = BROKEN if isinstance(answer, Wire) else answer
         with self._lock:
             self.exchanges.append(Exchange(request, reply, time.monotonic()))
 
@@ -120,7 +157,10 @@ class Proxy:
         headers = {
             name: value for name, value in answer.getheaders() if name.lower() not in _HOP_BY_HOP
         }
-        return Reply(answer.status, json.loads(text) if text.strip() else {}, headers)
+        reply = Reply(answer.status, json.loads(text) if text.strip() else {}, headers)
+        with self._lock:
+            self.served.append(Exchange(request, reply, time.monotonic()))
+        return reply
 
 
 @contextmanager
@@ -150,12 +190,25 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     proxy: Proxy
     under_way = "an idle connection"
+    to_reset = False
 
     def handle(self) -> None:
+        if not self.proxy.welcome():
+            self.to_reset = True
+            return
         try:
             super().handle()
         except (ConnectionResetError, BrokenPipeError):
             self.proxy.note_broken(self.under_way)
+
+    def finish(self) -> None:
+        if self.to_reset:
+            # Closed with nothing to linger for, a connection is reset.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.rfile.close()
+            self.wfile.close()
+            self.connection.close()
+        super().finish()
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -171,22 +224,23 @@ class _Handler(BaseHTTPRequestHandler):
             at=time.monotonic(),
         )
         self.under_way = f"{request.operation} {request.queue}"
-        reply = self.proxy.answer(request)
-        if _is_gone(self.connection):
+        answer = self.proxy.answer(request)
+        if isinstance(answer, Wire):
+            _stay_silent(self.connection, answer.silence)
+        elif _is_gone(self.connection):
             self.proxy.note_broken(self.under_way)
             self.close_connection = True
             return
-        self.proxy.note(request, reply)
-        self._write(reply)
+        self.proxy.note(request, answer)
+        self._write(answer)
 
-    def _write(self, reply: Reply) -> None:
-        text = json.dumps(reply.body).encode()
-        self.send_response(reply.status)
-        for name, value in reply.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+    def _write(self, answer: Reply | Wire) -> None:
+        if isinstance(answer, Wire):
+            self.close_connection = answer.end != "kept"
+            self.to_reset = answer.end == "reset"
+            self.wfile.write(answer.data)
+        else:
+            self.wfile.write(written(answer))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is inherited
         pass
@@ -205,3 +259,9 @@ def _is_gone(connection: socket.socket) -> bool:
         return not connection.recv(1, socket.MSG_PEEK)
     except OSError:
         return True
+
+
+def _stay_silent(connection: socket.socket, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not _is_gone(connection):
+        time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The suite that every backend passes, over a server in a process of its own."""
+"""The suite that every backend passes, over two servers in processes of their own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from jobq.sqs.fifo import SqsFifoQueue
 from jobq.sqs.standard import SqsStandardQueue
 from jobq.sqs.standard.queue import SDK
 
+# Where LocalStack is first asked for, its first start downloads it.
+pytestmark = pytest.mark.timeout(300)
+
 _SERVER = "ministack 1.5.33"
+_LOCALSTACK = "LocalStack 4.13.1"
 _BOTH = (
     Excused(
         _SERVER,
@@ -47,6 +51,13 @@ _BOTH = (
 @pytest.fixture(scope="module")
 def client(ministack: str) -> Iterator[Any]:
     client = SDK.make_client(ClientOptions(endpoint_url=ministack))
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def localstack_client(localstack: str) -> Iterator[Any]:
+    client = SDK.make_client(ClientOptions(endpoint_url=localstack))
     yield client
     client.close()
 
@@ -100,3 +111,60 @@ class TestFifoOnMinistack(FifoConformance):
     @pytest.fixture
     def make_queue(self, client: Any) -> MakeQueue:
         return _maker(SqsFifoQueue.create, client)
+
+
+_BOTH_ON_LOCALSTACK = (
+    Excused(
+        _LOCALSTACK,
+        "extends and hides with a receipt that ran out or was given back",
+        tests={
+            "test_a_lease_that_ran_out_can_be_neither_extended_nor_given_back",
+            "test_a_message_given_back_can_not_be_extended",
+        },
+    ),
+    Excused(
+        _LOCALSTACK,
+        "extends and hides with the receipt of an earlier receive",
+        tests={"test_an_older_receipt_holds_nothing"},
+    ),
+)
+
+
+class TestStandardOnLocalStack(StandardConformance):
+    excused = (
+        *_BOTH_ON_LOCALSTACK,
+        Excused(
+            _LOCALSTACK,
+            "a message that was moved back keeps its receive count",
+            tests={"test_dead_letters_can_be_moved_back"},
+        ),
+    )
+
+    @pytest.fixture
+    def make_queue(self, localstack_client: Any) -> MakeQueue:
+        return _maker(SqsStandardQueue.create, localstack_client)
+
+
+class TestFifoOnLocalStack(FifoConformance):
+    excused = (
+        *_BOTH_ON_LOCALSTACK,
+        Excused(
+            _LOCALSTACK,
+            "a message that is moved back is taken for a duplicate of itself, and is gone",
+            tests={"test_dead_letters_can_be_moved_back"},
+        ),
+        Excused(
+            _LOCALSTACK,
+            "unlocks a group when part of a batch is given back",
+            tests={"test_giving_back_the_tail_leaves_the_group_locked"},
+        ),
+        Excused(
+            _LOCALSTACK,
+            "deletes with the receipt of an earlier receive",
+            tests={"test_an_older_receipt_deletes_nothing"},
+        ),
+    )
+
+    @pytest.fixture
+    def make_queue(self, localstack_client: Any) -> MakeQueue:
+        return _maker(SqsFifoQueue.create, localstack_client)

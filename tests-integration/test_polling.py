@@ -22,7 +22,10 @@ WEIGHTS = {"critical": 5, "default": 3, "low": 1}
 @pytest.fixture(scope="module")
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Wakes a standard queue's poll within milliseconds of a send."""
-    with moto_process() as url, bench_on(url, tmp_path_factory.mktemp("moto")) as bench:
+    with (
+        moto_process() as url,
+        bench_on(url, tmp_path_factory.mktemp("moto"), server="moto") as bench,
+    ):
         yield bench
 
 

@@ -1,19 +1,20 @@
-"""What the requests that passed a proxy say of the jobs, told apart by their payloads' ids."""
+"""What requests and replies say of the jobs, told apart by their payloads' ids."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from sqs_proxy import Exchange, Proxy
+from sqs_proxy import Exchange
 
 
 class Traffic:
-    """Read from a proxy at one moment. Ids are in the order of the replies."""
+    """What passed a proxy up to one moment. Ids are in the order of the replies."""
 
-    def __init__(self, proxy: Proxy) -> None:
-        self.exchanges = list(proxy.exchanges)
+    def __init__(self, exchanges: Iterable[Exchange]) -> None:
+        self.exchanges = list(exchanges)
         self._jobs = {
             message["ReceiptHandle"]: _id_of(message)
             for exchange in self.exchanges
@@ -86,12 +87,12 @@ def _visibility(exchange: Exchange) -> int:
 
 
 def _id_of(message: dict[str, Any]) -> str:
+    return name_of(message["Body"], message["MessageId"])
+
+
+def name_of(body: str, message_id: str) -> str:
+    """The id in a job's body; what is no job of a test's is known by its message id."""
     try:
-        return id_in(message["Body"])
+        return str(json.loads(body)["payload"]["id"])
     except (ValueError, KeyError, TypeError):
-        return message["MessageId"]
-
-
-def id_in(body: str) -> str:
-    """The id in a job's body."""
-    return str(json.loads(body)["payload"]["id"])
+        return message_id
