@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simulated import THROTTLED, Conduct, SimulatedWorker, World, postpones, raises
 
-from jobq.core import LeaseLostError
+from jobq.core import BackendError, LeaseLostError
 
 config_of = SimulatedWorker.config_of
 
@@ -67,9 +67,12 @@ def test_o2_a_message_that_fails_comes_back_before_those_behind_it(
     assert world.started() == ["a1", "a2", "a2", "a3", "a4"]
 
 
-def test_o2_so_does_one_whose_delete_fails_for_good() -> None:
+@pytest.mark.parametrize(
+    "error", [LeaseLostError("receipt is refused"), BackendError("the sender's fault")]
+)
+def test_o2_so_does_one_whose_delete_fails_for_good(error: BackendError) -> None:
     world = world_with_groups(a=4)
-    world.faults["ack a2"].errors.append(LeaseLostError("receipt is refused"))
+    world.faults["ack a2"].errors.append(error)
     worker_on(world)
     world.run(100)
     assert world.started() == ["a1", "a2", "a2", "a3", "a4"]
@@ -122,6 +125,20 @@ def test_o5_an_unknown_job_type_stalls_its_group_alone_and_for_a_bounded_time() 
     worker.verdict = lambda _: "runnable"
     world.run(400)
     assert world.started() == ["b1", "b2", "b3", "unknown1", "after"]
+
+
+def test_o5_the_redrive_policy_bounds_the_stall_where_nobody_ever_knows_the_type() -> None:
+    world = World()
+    dead = world.queue("dead.fifo")
+    del world.stores["dead.fifo"]
+    world.queue("jobs.fifo", dead_letter=dead, max_receive_count=3)
+    world.send("jobs.fifo", "unknown", "after", group="a")
+    world.worker(queues=[config_of("jobs.fifo", max_receive_count=3)])
+    world.run(3 * 300 - 20)
+    assert world.started() == []
+    world.run(60)
+    assert world.started() == ["after"]
+    assert [entry.body for entry in dead.entries().values()] == ["unknown"]
 
 
 def test_a_malformed_head_is_deleted_and_the_group_goes_on() -> None:

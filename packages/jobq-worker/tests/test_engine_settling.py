@@ -17,14 +17,19 @@ from simulated import (
 )
 
 from jobq.core import BackendError, LeaseLostError
+from jobq.worker.engine.commands import Accounts
 
 config_of = SimulatedWorker.config_of
 
 
-def a_world(*bodies: str) -> World:
+each_kind = pytest.mark.parametrize("queue", ["jobs", "jobs.fifo"])
+
+
+def a_world(*bodies: str, queue: str = "jobs") -> World:
     world = World()
-    world.queue("jobs")
-    world.send("jobs", *bodies)
+    world.queue(queue)
+    for body in bodies:
+        world.send(queue, body, group=f"of-{body}" if queue.endswith("fifo") else None)
     return world
 
 
@@ -37,8 +42,9 @@ def test_a_success_and_a_refusal_for_good_delete_the_message() -> None:
     assert world.left("jobs") == 0
 
 
-def test_m4_a_job_that_always_fails_comes_back_ever_later_and_never_at_once() -> None:
-    world = a_world("fails")
+@each_kind
+def test_m4_a_job_that_always_fails_comes_back_ever_later_and_never_at_once(queue: str) -> None:
+    world = a_world("fails", queue=queue)
     world.conduct["fails"] = [raises(0.01, base_delay=1)]
     world.worker()
     world.run(30, until=lambda: len(world.starts) == 5)
@@ -67,16 +73,27 @@ def test_retry_after_hides_the_message_for_that_long(seconds: float) -> None:
     assert seconds <= world.starts[1].at - world.starts[0].at <= seconds + 2
 
 
-def test_l1_a_job_due_in_two_hours_waits_in_the_queue_not_in_memory() -> None:
-    world = a_world("later")
-    world.conduct["later"] = [postpones(0.01, 7200), Conduct()]
+@each_kind
+@pytest.mark.parametrize(
+    "later",
+    [postpones(0.01, 7200), raises(0.01, base_delay=7200, max_delay=7200, jitter=False)],
+    ids=["RetryAfter", "base_delay"],
+)
+def test_l1_a_job_due_in_two_hours_waits_in_the_queue_not_in_memory(
+    later: Conduct, queue: str
+) -> None:
+    world = a_world("later", queue=queue)
+    world.conduct["later"] = [later, Conduct()]
     worker = world.worker()
     world.run(60)
+    assert world.count("nack") == 1
     assert world.count("extend") == 0
     assert worker.in_hand() == 0
     world.run(7300)
+    assert world.count("extend") == 0
     assert [start.receive_count for start in world.starts] == [1, 2]
-    assert world.starts[1].at - world.starts[0].at >= 7200
+    assert 7200 <= world.starts[1].at - world.starts[0].at <= 7202
+    assert world.deleted == ["later"]
 
 
 def test_a_retry_delay_is_cut_to_what_is_left_of_the_twelve_hours() -> None:
@@ -87,15 +104,30 @@ def test_a_retry_delay_is_cut_to_what_is_left_of_the_twelve_hours() -> None:
     assert len(world.starts) == 2
 
 
-def test_an_unknown_job_type_is_hidden_for_five_minutes_and_never_deleted() -> None:
-    world = a_world("unknown")
+@each_kind
+def test_m2_an_unknown_job_type_is_hidden_for_five_minutes_and_never_deleted(queue: str) -> None:
+    world = a_world("unknown", queue=queue)
     worker = world.worker()
     world.run(299)
     assert world.count("receive") < 30
     assert worker.outcomes() == [("unknown", "unknown_job_type")]
     world.run(30)
     assert len(worker.outcomes()) == 2
-    assert world.left("jobs") == 1
+    assert world.left(queue) == 1
+    assert world.count("ack") == 0
+    assert worker.engine.state.accounts() == Accounts(received=2, refused=2)
+
+
+def test_m2_an_unknown_job_type_goes_the_way_of_the_redrive_policy() -> None:
+    world = World()
+    dead = world.queue("dead")
+    del world.stores["dead"]
+    world.queue("jobs", dead_letter=dead, max_receive_count=3)
+    world.send("jobs", "unknown")
+    worker = world.worker(queues=[config_of("jobs", max_receive_count=3)])
+    world.run(3 * 300 + 60)
+    assert worker.outcomes() == [("unknown", "unknown_job_type")] * 3
+    assert [entry.body for entry in dead.entries().values()] == ["unknown"]
 
 
 @pytest.mark.parametrize(("policy", "left"), [("delete", 0), ("leave", 1)])
@@ -186,13 +218,19 @@ def test_l3_twenty_five_pending_deletes_make_three_calls() -> None:
     assert len(calls) == 3
 
 
-def test_l13_a_role_that_may_not_delete_stops_the_claims_not_the_worker() -> None:
-    world = a_world("one", "two", "three")
+@each_kind
+def test_l13_a_role_that_may_not_delete_stops_the_claims_not_the_worker(queue: str) -> None:
+    world = a_world("one", "two", "three", queue=queue)
     world.queue("other")
     world.faults["ack"].errors.extend([DENIED] * 1000)
-    worker = world.worker(queues=[config_of("jobs", max_runtime=100), config_of("other")])
+    worker = world.worker(queues=[config_of(queue, max_runtime=100), config_of("other")])
+    world.run(5)
+    receives = world.count("receive", queue)
     world.run(2000)
-    assert len(world.starts) <= 2
+    assert world.count("receive", queue) == receives
+    assert 1 <= len(world.starts) <= 2
+    assert len(world.starts) == len(set(world.started()))
+    assert world.deleted == []
     assert [notice.event for notice in worker.notices].count("queue_closed") == 1
     assert worker.exit is None
 
