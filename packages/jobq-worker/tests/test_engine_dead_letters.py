@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
-from typing import Any, TypeVar
 
 import pytest
-from working import lease
+from driven import DENIED, GIVES_UP, OUTAGE, Driven, raised
 
-from jobq.core import BackendError, ExtendResult, InvalidMessageError, LeaseLostError, RetryPolicy
-from jobq.core.retries import DEFAULT_RETRY
-from jobq.worker.engine import Engine
+from jobq.core import InvalidMessageError, LeaseLostError
 from jobq.worker.engine.commands import (
     Ack,
     DeadLetter,
@@ -24,108 +20,7 @@ from jobq.worker.engine.commands import (
     Receive,
     Run,
 )
-from jobq.worker.engine.config import EngineConfig, QueueConfig
-from jobq.worker.engine.events import (
-    DeadLettered,
-    Delivery,
-    Extended,
-    Finished,
-    Postponed,
-    Raised,
-    Received,
-    Settled,
-    StopRequested,
-    Succeeded,
-    Tick,
-)
-
-OUTAGE = BackendError("try again", retryable=True)
-DENIED = BackendError("not allowed", denied=True)
-
-C = TypeVar("C")
-
-
-def raised(**policy: Any) -> Raised:
-    return Raised(RetryPolicy(**policy).over(DEFAULT_RETRY))
-
-
-GIVES_UP = raised(max_attempts=3, when_exhausted="dead_letter")
-
-
-class Driven:
-    """An engine told what happens, and all that it said so far. With `extends` it has leases
-    extended at once, else never.
-    """
-
-    def __init__(self, *, ordered: bool = False, extends: bool = True, **options: Any) -> None:
-        self.extends = extends
-        queue = QueueConfig(name="jobs", ordered=ordered, visibility=30, claim_size=10)
-        self.now = 0.0
-        config = EngineConfig(queues=(queue,), **options)
-        self.engine = Engine(config, now=self.now, random=lambda: 1.0)
-        self.said: list[Any] = []
-        self.new: list[Any] = []
-        self.tell(Tick())
-
-    def tell(self, *events: Any) -> None:
-        self.new = self.engine.handle(events, self.now)
-        self.said += self.new
-        if self.extends and self.new and isinstance(self.new[-1], Extend):
-            self.tell(self._extended(self.new[-1]))
-
-    def wait(self, seconds: float) -> None:
-        """Let time go by as the runner does: woken when due, and once a second at least."""
-        end = self.now + seconds
-        while self.now < end:
-            self.now = min(end, self.now + 1, max(self.engine.wake_at(), self.now + 0.001))
-            self.tell(Tick())
-
-    def all(self, kind: type[C]) -> list[C]:
-        return [command for command in self.said if isinstance(command, kind)]
-
-    def last(self, kind: type[C]) -> C:
-        return self.all(kind)[-1]
-
-    def receive(self, *bodies: str, receive_count: int = 3, **fields: Any) -> None:
-        """The receive that is out brings these, leased for 30 s; each body is its message's id."""
-        deliveries = [
-            Delivery(
-                lease(
-                    body,
-                    message_id=body,
-                    receipt=f"{body}{self.now}",
-                    receive_count=receive_count,
-                    expires_at=self.now + 30,
-                    **fields,
-                ),
-                "malformed" if body.startswith("malformed") else "runnable",
-            )
-            for body in bodies
-        ]
-        self.tell(Received(self.last(Receive).poll, tuple(deliveries)))
-
-    def finish(self, result: Any, run: Run | None = None) -> None:
-        self.tell(Finished((run or self.last(Run)).key, result, self.now))
-
-    def exhaust(self, body: str = "one", **fields: Any) -> None:
-        self.receive(body, **fields)
-        self.finish(GIVES_UP)
-
-    def answer_copy(self, *errors: Any) -> None:
-        self.tell(DeadLettered(self.last(DeadLetter).call, errors))
-
-    def answer_delete(self, *errors: Any) -> None:
-        self.tell(Settled(self.last(Ack).call, errors))
-
-    def _extended(self, command: Extend) -> Extended:
-        renewed = [replace(one, expires_at=self.now + 30) for one in command.leases]
-        return Extended(command.call, tuple(ExtendResult(one) for one in renewed))
-
-    def outcomes(self) -> list[tuple[str, str]]:
-        return [(ended.lease.message_id, ended.outcome) for ended in self.all(JobEnded)]
-
-    def notices(self) -> list[str]:
-        return [notice.event for notice in self.all(Notice)]
+from jobq.worker.engine.events import Finished, Postponed, Received, StopRequested, Succeeded
 
 
 def test_an_exhausted_message_is_deleted_once_its_copy_was_accepted_and_not_before() -> None:

@@ -53,7 +53,7 @@ def check(state: State, queue: QueueState) -> None:
         if held.phase is not Phase.GONE and not held.lost and not held.in_call:
             _check_one(state, held)
     _extend(state, queue)
-    queue.due_at = min((_due(held) for held in queue.held.values()), default=math.inf)
+    queue.due_at = min((_due(state, held) for held in queue.held.values()), default=math.inf)
 
 
 def _check_one(state: State, held: Held) -> None:
@@ -66,11 +66,11 @@ def _check_one(state: State, held: Held) -> None:
         give_back(state, held)
 
 
-def _due(held: Held) -> float:
+def _due(state: State, held: Held) -> float:
     if held.lost or held.in_call:
         return math.inf
     due = held.visible_at
-    if not held.extending and held.extend_at < held.runtime_ends:
+    if not held.extending and held.extend_at < held.runtime_ends and not _goes_now(state, held):
         due = min(due, held.extend_at)
     if held.phase is Phase.RUNNING:
         due = min(due, held.runtime_ends)
@@ -104,12 +104,24 @@ def _may_extend(state: State, held: Held, soon: float) -> bool:
         and not held.in_call
         and not held.extending
         and state.now < held.runtime_ends
+        and not _goes_now(state, held)
     )
+
+
+def _goes_now(state: State, held: Held) -> bool:
+    """Its delete or hide is sent in this step, or once it had a moment for company."""
+    if state.now < held.settle_at:
+        return False
+    if held.phase is Phase.RETREATING:
+        return not (state.stopping and held.queue.polls)
+    return held.phase is Phase.SETTLING and held.settlement.copy_failures is None
 
 
 def _send(state: State, queue: QueueState, some: list[Held], visibility: float) -> None:
     number = state.number()
-    state.calls[number] = Call("extend", queue, [(held, held.lease) for held in some], visibility)
+    state.calls[number] = Call(
+        "extend", queue, [(held, held.lease) for held in some], visibility=visibility
+    )
     for held in some:
         held.extending = True
     leases = tuple(held.lease for held in some)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from jobq.core import BackendError, LeaseLostError
-from jobq.worker.engine import lanes, stopping
+from jobq.worker.engine import closing, lanes
 from jobq.worker.engine.commands import Ack, Nack
 from jobq.worker.engine.state import Call, Phase, Settlement
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # How long a delete waits for company, where there is any to wait for.
 COMPANY_SECONDS = 0.05
-REFUSALS_THAT_CLOSE = 10
 
 
 def delete(state: State, held: Held, outcome: Outcome) -> None:
@@ -126,10 +125,12 @@ def _may_hide(state: State, held: Held) -> bool:
     return not (state.stopping and held.phase is Phase.RETREATING and held.queue.polls)
 
 
-def _call(state: State, queue: QueueState, kind: str, some: list[Held]) -> int:
+def _call(
+    state: State, queue: QueueState, kind: Literal["delete", "hide"], some: list[Held]
+) -> int:
     number = state.number()
     items = [(held, held.lease) for held in some]
-    state.calls[number] = Call("delete" if kind == "delete" else "hide", queue, items)
+    state.calls[number] = Call(kind, queue, items, sent_at=state.now)
     for held in some:
         held.in_call = True
     return number
@@ -138,6 +139,7 @@ def _call(state: State, queue: QueueState, kind: str, some: list[Held]) -> int:
 def settled(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> None:
     """Read the answer to a delete or a hide, lease by lease."""
     again: list[Held] = []
+    refusals: list[JobqError] = []
     for (held, sent), error in zip(call.items, errors, strict=True):
         held.in_call = False
         if held.phase is Phase.GONE:
@@ -146,21 +148,29 @@ def settled(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> N
             # Received anew while the call was out: the older receipt may not count any more.
             _requeue(state, call, held, at=state.now)
         elif error is None:
+            refusals.clear()
             _done(state, call, held)
         elif isinstance(error, LeaseLostError):
             _refused_receipt(state, held)
-        elif isinstance(error, BackendError) and (error.retryable or error.denied):
-            again.append(held)
-            _note_refusal(state, call, error)
         else:
-            _note_refusal(state, call, error)
-            _give_up(state, held, error)
-    if again:
-        queue = call.queue
-        queue.settle_failures += 1
-        at = state.now + state.backoff(queue.settle_failures)
-        for held in again:
-            _requeue(state, call, held, at=at)
+            refusals.append(error)
+            if isinstance(error, BackendError) and (error.retryable or error.denied):
+                again.append(held)
+            else:
+                _give_up(state, held, error)
+    if again or refusals:
+        _refused(state, call, again, refusals)
+
+
+def _refused(state: State, call: Call, again: list[Held], refusals: list[JobqError]) -> None:
+    queue = call.queue
+    if call.kind == "delete":
+        failures = closing.refused(state, call, refusals)
+    else:
+        failures = queue.hide_failures = queue.hide_failures + 1
+    at = state.now + state.backoff(failures)
+    for held in again:
+        _requeue(state, call, held, at=at)
 
 
 def _requeue(state: State, call: Call, held: Held, *, at: float) -> None:
@@ -170,12 +180,12 @@ def _requeue(state: State, call: Call, held: Held, *, at: float) -> None:
 
 
 def _done(state: State, call: Call, held: Held) -> None:
-    call.queue.settle_failures = 0
     if held.settlement.delay is not None:
+        call.queue.hide_failures = 0
         hidden(state, held, back_at=state.now + held.settlement.delay)
         return
     state.end(held, held.settlement.outcome)
-    _reopen(state, call.queue)
+    closing.succeeded(state, call.queue)
     lanes.leave_lane(state, held, deleted=True)
 
 
@@ -205,24 +215,3 @@ def _give_up(state: State, held: Held, error: JobqError) -> None:
         error=str(error),
     )
     _refused_receipt(state, held)
-
-
-def _note_refusal(state: State, call: Call, error: JobqError) -> None:
-    """Count deletes refused in a row; too many, or one for want of permission, close the queue."""
-    queue = call.queue
-    if call.kind != "delete":
-        return
-    queue.refused_deletes += 1
-    denied = isinstance(error, BackendError) and error.denied
-    if not queue.closed and (denied or queue.refused_deletes >= REFUSALS_THAT_CLOSE):
-        queue.closed = True
-        state.error("queue_closed", queue=queue.config.name, error=str(error))
-        if state.config.on_broken_queue == "exit":
-            stopping.stop(state, code=1, reason=f"messages may not be deleted: {error}")
-
-
-def _reopen(state: State, queue: QueueState) -> None:
-    queue.refused_deletes = 0
-    if queue.closed:
-        queue.closed = False
-        state.info("queue_reopened", queue=queue.config.name)

@@ -116,11 +116,15 @@ class Poll:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A settling or extending call that is out, with the leases as they were sent."""
+    """A settling or extending call that is out, with the leases as they were sent.
+
+    `sent_at` is known of deletes and hides, `visibility` of extensions.
+    """
 
     kind: Literal["delete", "hide", "copy", "extend"]
     queue: QueueState
     items: list[tuple[Held, Lease]]
+    sent_at: float = 0
     visibility: float = 0
 
 
@@ -154,7 +158,9 @@ class QueueState:
     warn_at: float = -math.inf
     vain: int = 0
     vain_at: float = -math.inf
-    settle_failures: int = 0
+    hide_failures: int = 0
+    delete_failures: int = 0
+    delete_failed_at: float = -math.inf
     refused_deletes: int = 0
     closed: bool = False
     virtual: float = 0
@@ -171,6 +177,13 @@ class QueueState:
     def full(self) -> bool:
         """No more slots may go to this queue."""
         return self.config.cap is not None and self.running >= self.config.cap
+
+    @property
+    def deleting(self) -> bool:
+        """Some of it is in hand that nothing but the delete is missing from."""
+        return any(
+            held.phase is Phase.SETTLING and held.settlement.deletes for held in self.held.values()
+        )
 
     @property
     def known(self) -> bool:
@@ -250,6 +263,13 @@ class State:
         settlement = held.settlement
         if settlement.deletes:
             self.end(held, "delete_failed", processing=settlement.outcome)
+            if held.queue.closed and not held.queue.deleting and not self.stopping:
+                self.error(
+                    "queue_stays_closed",
+                    queue=held.queue.config.name,
+                    remedy="nothing of it could be deleted in time, so nothing more is received: "
+                    "let this role delete its messages, and start the worker again",
+                )
             return
         if settlement.copy_failures is not None:
             self.error(

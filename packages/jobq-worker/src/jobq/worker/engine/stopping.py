@@ -12,6 +12,8 @@ from jobq.worker.engine.state import Phase
 if TYPE_CHECKING:
     from jobq.worker.engine.state import QueueState, State
 
+FAILURES_THAT_END = 10
+
 
 def stop(state: State, *, code: int = 0, reason: str | None = None) -> None:
     """Receive no more; all that had not started goes back, what runs has `shutdown_timeout`."""
@@ -54,13 +56,27 @@ def end_if_done(state: State) -> None:
             _exit(state)
         elif state.now >= state.stop_by:
             _cut_short(state)
-    elif busy:
-        return
-    elif state.config.burst and len(quiet_queues(state)) == len(state.queues):
-        _exit(state)
-    elif all(queue.closed for queue in state.queues):
+    elif not busy:
+        _end_if_nothing_comes(state)
+
+
+def _end_if_nothing_comes(state: State) -> None:
+    """Nothing is in hand: see whether anything will be."""
+    closed = [queue for queue in state.queues if queue.closed]
+    quiet = quiet_queues(state)
+    if closed and all(given_up(queue) for queue in state.queues):
         stop(state, code=1, reason="no queue is left from which messages may be deleted")
         _exit(state)
+    elif state.config.burst and all(queue in quiet or queue.closed for queue in state.queues):
+        if closed:
+            names = ", ".join(repr(queue.config.name) for queue in closed)
+            stop(state, code=1, reason=f"messages of {names} may not be deleted")
+        _exit(state)
+
+
+def given_up(queue: QueueState) -> bool:
+    """Nothing comes from this queue any more, as far as anybody can tell."""
+    return queue.failures >= FAILURES_THAT_END or (queue.closed and not queue.held)
 
 
 def quiet_queues(state: State) -> list[QueueState]:
