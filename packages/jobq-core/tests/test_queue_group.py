@@ -322,7 +322,7 @@ def test_enqueue_sends_one_message_with_all_that_was_given() -> None:
     ]
 
 
-def test_the_same_arguments_enqueued_twice_are_two_jobs() -> None:
+def test_l4_the_same_arguments_enqueued_twice_are_two_jobs() -> None:
     queues = QueueGroup({"a": {"queue": MemoryQueue("a.fifo")}})
     ids = {queues.enqueue("a", "t", {"n": 1}, message_group_id="g") for _ in range(2)}
 

@@ -46,7 +46,9 @@ def test_a_policy_that_makes_no_sense_is_refused(fields: Any, what: str) -> None
 
 @pytest.mark.parametrize("field", ["base_delay", "max_delay"])
 @pytest.mark.parametrize("seconds", [43_201, float("inf")])
-def test_a_delay_over_twelve_hours_is_refused_where_it_is_made(field: str, seconds: float) -> None:
+def test_m7_a_delay_over_twelve_hours_is_refused_where_it_is_made(
+    field: str, seconds: float
+) -> None:
     fields: dict[str, Any] = {field: seconds}
     with pytest.raises(DelayTooLongError, match=f"{field} is {seconds}.* 43200 s at most"):
         RetryPolicy(**fields)
@@ -98,7 +100,7 @@ def test_without_a_base_delay_the_visibility_timeout_decides() -> None:
 
 
 @pytest.mark.parametrize("seconds", [43_201, float("inf")])
-def test_retry_after_takes_no_more_than_twelve_hours(seconds: float) -> None:
+def test_m7_retry_after_takes_no_more_than_twelve_hours(seconds: float) -> None:
     with pytest.raises(DelayTooLongError, match=f"{seconds} s, .* 43200 s at most: send a new"):
         RetryAfter(seconds)
 

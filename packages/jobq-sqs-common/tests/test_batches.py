@@ -36,7 +36,7 @@ def test_a_batch_is_within_both_limits_and_as_full_as_they_allow(found: list[int
             assert len(batch) == 10 or total + found[following[0]] > LARGEST_BATCH_BYTES
 
 
-def test_25_messages_of_150_kb_are_split_by_bytes() -> None:
+def test_m3_25_messages_of_150_kb_are_split_by_bytes() -> None:
     assert [len(batch) for batch in _all([150_000] * 25)] == [6, 6, 6, 6, 1]
 
 

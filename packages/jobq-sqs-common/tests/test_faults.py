@@ -37,7 +37,7 @@ def refused(code: str, message: str = "", status: int = 400) -> Any:
         "InvalidAddress",
     ],
 )
-def test_a_missing_queue_is_one_error_however_it_is_spelled(code: str) -> None:
+def test_p9_a_missing_queue_is_one_error_however_it_is_spelled(code: str) -> None:
     error = refused(code, "The specified queue does not exist.")
     assert type(error) is QueueNotFoundError
     assert not error.retryable

@@ -64,7 +64,7 @@ class TestReply:
         )
 
     @pytest.mark.parametrize("reply", [{}, {"Messages": []}, {"Messages": None}])
-    def test_a_reply_without_messages_is_nothing_received(
+    def test_p9_a_reply_without_messages_is_nothing_received(
         self, script: Script, reply: dict[str, Any]
     ) -> None:
         assert claim(script, script.queue(capabilities=STANDARD), reply) == []

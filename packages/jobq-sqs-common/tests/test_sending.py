@@ -77,7 +77,7 @@ def good(*positions: int) -> list[PublishResult]:
 
 
 class TestOne:
-    def test_a_retried_send_carries_the_same_deduplication_id(self, script: Script) -> None:
+    def test_l4_a_retried_send_carries_the_same_deduplication_id(self, script: Script) -> None:
         queue = script.fifo()
         message = Message("x", group_id="g")
         steps = [AGAIN, AGAIN, {"MessageId": "m"}]
@@ -179,7 +179,7 @@ class TestBatch:
         assert isinstance(results[1].error, InvalidMessageError)
         assert sent(script) == [["0", "2"]]
 
-    def test_of_25_large_messages_one_fails_for_good_and_the_others_are_sent_once(
+    def test_m3_of_25_large_messages_one_fails_for_good_and_the_others_are_sent_once(
         self, script: Script
     ) -> None:
         queue = script.queue(capabilities=STANDARD)
@@ -269,7 +269,7 @@ class TestOrder:
         assert "not sent" in str(results[11].error)
 
     @given(data=st.data())
-    def test_no_later_message_is_ever_ahead_of_an_earlier_one(self, data: st.DataObject) -> None:
+    def test_o8_no_later_message_is_ever_ahead_of_an_earlier_one(self, data: st.DataObject) -> None:
         groups = data.draw(st.lists(st.sampled_from("abc"), max_size=35), label="groups")
         log: list[int] = []
         lost_for_good: set[int] = set()

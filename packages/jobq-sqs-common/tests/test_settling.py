@@ -56,14 +56,16 @@ def queue(script: Script) -> QueueCalls:
     return script.queue(capabilities=STANDARD)
 
 
-def test_one_message_with_two_receipts_goes_in_one_call(script: Script, queue: QueueCalls) -> None:
+def test_l2_one_message_with_two_receipts_goes_in_one_call(
+    script: Script, queue: QueueCalls
+) -> None:
     twice = [lease(n, message_id="same" if n in {3, 7} else None) for n in range(10)]
     assert script.run(queue.ack_batch(twice), [failing()]) == [DONE] * 10
     [call] = script.calls
     assert [entry["Id"] for entry in call.arguments["Entries"]] == [str(n) for n in range(10)]
 
 
-def test_25_make_three_calls_and_each_entry_has_its_own_result(
+def test_l3_25_make_three_calls_and_each_entry_has_its_own_result(
     script: Script, queue: QueueCalls
 ) -> None:
     reply = failing(

@@ -140,7 +140,7 @@ def test_a_handler_gets_the_payload_and_its_return_is_success(bench: Bench) -> N
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_whatever_a_handler_raises_is_a_raise_of_its_job_and_nothing_else(
+def test_l14_whatever_a_handler_raises_is_a_raise_of_its_job_and_nothing_else(
     bench: Bench, error: BaseException, lines: Lines
 ) -> None:
     assert isinstance(bench.run(raising(error)), Raised)
@@ -156,12 +156,12 @@ def test_instructions_of_a_handler_are_followed(bench: Bench, lines: Lines) -> N
     assert len(lines.of("job_failed")) == 1
 
 
-def test_a_postponement_that_is_too_long_counts_as_a_raise(bench: Bench, lines: Lines) -> None:
+def test_m7_a_postponement_that_is_too_long_counts_as_a_raise(bench: Bench, lines: Lines) -> None:
     assert isinstance(bench.run(lambda payload: RetryAfter(50_000)), Raised)
     assert "DelayTooLongError: " in lines.of("job_failed")[0]["exception"]
 
 
-def test_what_a_handler_returns_is_awaited_before_it_counts(bench: Bench) -> None:
+def test_l14_what_a_handler_returns_is_awaited_before_it_counts(bench: Bench) -> None:
     ran: list[str] = []
 
     async def later() -> None:

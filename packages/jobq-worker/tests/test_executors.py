@@ -213,7 +213,7 @@ def test_an_async_job_that_is_lost_before_its_first_step_has_not_started() -> No
 
 @pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt(), asyncio.CancelledError()])
 @pytest.mark.parametrize("kind", ["sync", "async", "returned"])
-def test_nothing_that_a_handler_raises_ends_a_thread_or_the_loop(
+def test_l14_nothing_that_a_handler_raises_ends_a_thread_or_the_loop(
     kind: str, error: BaseException
 ) -> None:
     def fails(payload: Any) -> None:

@@ -127,7 +127,7 @@ def test_where_reading_is_denied_an_explicit_timeout_is_asked_for_and_enough() -
     assert bench.pauses == []
 
 
-def test_a_visibility_timeout_of_nothing_is_refused() -> None:
+def test_l11_a_visibility_timeout_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"'q0'.*0 seconds.*'visibility_timeout'"):
         Bench().prepare(Described(info={"visibility_timeout": 0}))
 
@@ -140,7 +140,7 @@ def test_a_bug_in_a_queue_is_not_retried() -> None:
 
 
 @pytest.mark.parametrize("seconds", [5, 20])
-def test_a_read_timeout_not_above_the_long_poll_is_refused_with_both(seconds: float) -> None:
+def test_l11_a_read_timeout_not_above_the_long_poll_is_refused_with_both(seconds: float) -> None:
     with pytest.raises(ConfigurationError, match=f"{seconds} s.*20 s"):
         Bench().prepare(Connected(read_timeout=seconds))
     prepared = Bench().prepare(Connected(read_timeout=21))
