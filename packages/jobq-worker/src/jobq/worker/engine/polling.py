@@ -21,6 +21,12 @@ RESERVATION_SECONDS = 1.0
 SKIPPED_SECONDS = 1.0
 # In a burst, a receive this long that brings nothing tells that a queue is empty.
 BURST_WAIT_SECONDS = 2.0
+# While a queue fails it is warned of at once, then after so long, then ever more rarely.
+WARN_SECONDS = 60.0
+# A long poll that ends empty within this share of its wait was not waited for: some servers do so
+# where too much is in flight. The second in a row is followed by a pause.
+EARLY = 1 / 4
+LONGEST_VAIN = 3
 ROUNDING = 1e-9
 
 
@@ -28,22 +34,44 @@ def plan(state: State) -> None:
     """Send the receives that there is reason and room for."""
     if state.stopping:
         return
-    free = state.config.concurrency - state.running
     busy: list[QueueState] = []
-    asleep = stopping.quiet_queues(state)
+    idle: list[QueueState] = []
     for queue in state.queues:
         if queue.had_work:
             _lapse(state, queue)
         if queue.had_work:
             busy.append(queue)
-        elif free > 0 and not queue.polls and _may_ask(state, queue) and queue not in asleep:
-            wait = min(
-                state.config.idle_wait, BURST_WAIT_SECONDS if state.config.burst else math.inf
-            )
-            asked = claim(queue) if queue.config.claim_size else 1
-            _receive(state, queue, asked, wait, reserved=0)
+        elif not queue.polls and _may_ask(state, queue):
+            idle.append(queue)
+    if idle:
+        _ask_idle(state, idle, busy)
     while _ask_in_turn(state, busy):
         pass
+
+
+def _ask_idle(state: State, idle: list[QueueState], busy: list[QueueState]) -> None:
+    """Keep a long poll out for one message, while a slot is free or soon falls free for it."""
+    if state.running == state.config.concurrency:
+        idle = [queue for queue in idle if _may_have_its_turn(state, queue, busy)]
+        if not idle or not _starts_soon(state, busy):
+            return
+    asleep = stopping.quiet_queues(state)
+    wait = min(state.config.idle_wait, BURST_WAIT_SECONDS if state.config.burst else math.inf)
+    for queue in idle:
+        if queue not in asleep:
+            asked = claim(queue) if queue.config.claim_size else 1
+            _receive(state, queue, asked, wait, reserved=0)
+
+
+def _may_have_its_turn(state: State, queue: QueueState, busy: list[QueueState]) -> bool:
+    """A queue that was empty a moment ago is not worth asking, nor one behind others in strict."""
+    if state.now < queue.asked_at + RESERVATION_SECONDS:
+        return False
+    return (
+        state.config.polling != "strict"
+        or not busy
+        or state.queues.index(queue) < state.queues.index(busy[0])
+    )
 
 
 def _ask_in_turn(state: State, busy: list[QueueState]) -> bool:
@@ -213,9 +241,12 @@ def changes_at(state: State, queue: QueueState) -> float:
 def answered(state: State, poll: Poll, count: int) -> None:
     """A receive brought `count` messages."""
     queue = poll.queue
-    queue.failures = 0
+    if queue.failures:
+        queue.failures = 0
+        queue.warn_at = min(queue.warn_at, state.now + WARN_SECONDS)
     queue.asked_at = max(queue.asked_at, poll.started_at)
     if count:
+        queue.vain = 0
         queue.had_work = True
         queue.window = min(queue.window + 1, _most_polls(state, queue))
         return
@@ -223,6 +254,19 @@ def answered(state: State, poll: Poll, count: int) -> None:
     queue.window = max(1, queue.window // 2)
     if poll.wait >= BURST_WAIT_SECONDS:
         queue.quiet_since = max(queue.quiet_since, poll.started_at)
+    _note_vain(state, poll)
+
+
+def _note_vain(state: State, poll: Poll) -> None:
+    """Don't ask at the pace of a server that answers long polls with nothing, and at once."""
+    queue = poll.queue
+    if state.now - poll.started_at >= poll.wait * EARLY:
+        queue.vain = 0
+    elif poll.started_at >= queue.vain_at:
+        queue.vain_at = state.now
+        queue.vain = min(queue.vain + 1, LONGEST_VAIN + 1)
+        if queue.vain > 1:
+            queue.poll_at = state.now + state.backoff(queue.vain - 1)
 
 
 def skipped(state: State, poll: Poll) -> None:
@@ -230,7 +274,7 @@ def skipped(state: State, poll: Poll) -> None:
 
 
 def failed(state: State, poll: Poll, error: JobqError) -> None:
-    """Back off, and say so at a falling rate; see whether any queue is left."""
+    """Back off, and say so; see whether any queue is left."""
     queue = poll.queue
     if poll.started_at <= queue.failed_at:
         return  # what broke the one broke all that were out beside it
@@ -239,7 +283,10 @@ def failed(state: State, poll: Poll, error: JobqError) -> None:
     delay = state.backoff(queue.failures)
     queue.poll_at = state.now + delay
     queue.window = 1
-    if queue.failures & (queue.failures - 1) == 0:
+    if queue.failures == 1:
+        queue.failing_since = state.now
+    if state.now >= queue.warn_at:
+        queue.warn_at = state.now + max(WARN_SECONDS, state.now - queue.failing_since)
         state.warn(
             "receive_failed",
             queue=queue.config.name,
