@@ -8,10 +8,15 @@ from typing import Any
 
 from sqs_proxy import Forward, Intercept, Reply, Request, Wire, refusal
 
+SENDS = ("SendMessage", "SendMessageBatch")
 DELETES = ("DeleteMessage", "DeleteMessageBatch")
 EXTENSIONS = ("ChangeMessageVisibility", "ChangeMessageVisibilityBatch")
 
 Concerns = Callable[[Request], bool]
+
+
+def is_send(request: Request) -> bool:
+    return request.operation in SENDS
 
 
 def is_delete(request: Request) -> bool:
@@ -39,9 +44,16 @@ def refuse_first(times: int, concerns: Concerns, code: str, *, status: int = 400
 
 
 def refuse_entry_once(
-    concerns: Concerns, picks: Callable[[dict[str, Any]], bool], code: str
+    concerns: Concerns,
+    picks: Callable[[dict[str, Any]], bool],
+    code: str,
+    *,
+    sender: bool = True,
 ) -> Intercept:
-    """Refuse one entry, the first that `picks` picks, of a batch; the server sees the others."""
+    """Refuse one entry, the first that `picks` picks, of a batch; the server sees the others.
+
+    `sender`: whether that is said to be the sender's own fault.
+    """
     done = False
 
     def intercept(request: Request, forward: Forward) -> Reply:
@@ -57,7 +69,7 @@ def refuse_entry_once(
         reply = Reply(200, {"Successful": [], "Failed": []})
         if others:
             reply = forward(replace(request, body={**request.body, "Entries": others}))
-        failure = {"Id": refused["Id"], "Code": code, "SenderFault": True, "Message": code}
+        failure = {"Id": refused["Id"], "Code": code, "SenderFault": sender, "Message": code}
         failed = [*reply.failed, failure]
         return replace(reply, body={**reply.body, "Failed": failed})
 
