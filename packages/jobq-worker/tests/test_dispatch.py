@@ -1,17 +1,16 @@
 """One lease into an outcome, with no engine and no worker around it."""
 
 import asyncio
-import contextlib
 import gc
 import json
-import threading
 import weakref
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar, copy_context
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
 import structlog
+from dispatching import BODY, Around, Bench, raising
 from working import Lines, lease
 
 from jobq.core import (
@@ -22,104 +21,21 @@ from jobq.core import (
     RetryPolicy,
     current_job,
 )
-from jobq.core.middleware import hooks_of
-from jobq.worker import Handler
-from jobq.worker.dispatch import Dispatcher, Record, Route
-from jobq.worker.engine.commands import Run
+from jobq.worker.dispatch import Record
 from jobq.worker.engine.events import (
-    Delivery,
-    Finished,
     NotStarted,
     Postponed,
     Raised,
     Refused,
     Succeeded,
 )
-from jobq.worker.handlers import handler_table
 
 LEAK: ContextVar[str] = ContextVar("leak", default="clean")
-BODY = '{"job_type": "a", "payload": {"n": 1}}'
-
-
-class Around(JobMiddleware):
-    def __init__(self, consume: Callable[[Job, Any], Any]) -> None:
-        self._consume = consume
-
-    def consume(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
-        return self._consume(job, call_next)
-
-
-class Bench:
-    """A dispatcher on a clock that stands at `now`; `colour` makes the handlers sync or async."""
-
-    def __init__(self, colour: str) -> None:
-        self.colour = colour
-        self.now = 0.0
-        self.middleware: list[JobMiddleware] = []
-        self.queue_retry: RetryPolicy | None = None
-        self.worker_retry: RetryPolicy | None = None
-        self.stopping = threading.Event()
-
-    def handler(self, function: Callable[[Any], Any], **options: Any) -> Handler:
-        async def awaited(payload: Any) -> Any:
-            await asyncio.sleep(0)
-            return function(payload)
-
-        return Handler(function if self.colour == "sync" else awaited, **options)
-
-    def dispatcher(self, handlers: dict[str, Any]) -> Dispatcher:
-        hooks = hooks_of(self.middleware, "consume")
-        return Dispatcher(
-            handler_table(handlers),
-            {"jobs": Route(hooks=hooks, retry=self.queue_retry)},
-            retry=self.worker_retry,
-            context=copy_context(),
-            clock=lambda: self.now,
-            unix_time=lambda: 1000.0,
-            stopping=self.stopping,
-        )
-
-    def run(
-        self,
-        function: Callable[[Any], Any] | Handler,
-        body: str = BODY,
-        *,
-        not_after: float = 100,
-        **fields: Any,
-    ) -> Any:
-        """The result of one job of type "a"."""
-        handler = function if isinstance(function, Handler) else self.handler(function)
-        dispatcher = self.dispatcher({"a": handler})
-        delivery = dispatcher.examine("jobs", lease(body, **fields))
-        return self.finish(dispatcher, delivery, not_after=not_after).result
-
-    def finish(
-        self, dispatcher: Dispatcher, delivery: Delivery, *, not_after: float = 100
-    ) -> Finished:
-        run = Run(1, "jobs", delivery.lease, delivery.job, not_after, 3600)
-        if self.colour == "sync":
-            return dispatcher.run_sync(run, lambda run, awaitable: asyncio.run(_wait(awaitable)))
-        return asyncio.run(self._task(dispatcher, run))
-
-    async def _task(self, dispatcher: Dispatcher, run: Run) -> Finished:
-        context = dispatcher.context.copy()
-        return await asyncio.create_task(dispatcher.run_async(run), context=context)
-
-
-async def _wait(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
 
 
 @pytest.fixture(params=["sync", "async"])
 def bench(request: pytest.FixtureRequest, lines: Lines) -> Bench:
     return Bench(request.param)
-
-
-def raising(error: BaseException) -> Callable[[Any], Any]:
-    def handler(payload: Any) -> None:
-        raise error
-
-    return handler
 
 
 def test_a_handler_gets_the_payload_and_its_return_is_success(bench: Bench) -> None:
@@ -269,42 +185,6 @@ def test_what_hooks_bound_is_on_the_line_of_a_failure_and_kept_for_the_last(
     record: Record = delivery.job
     assert record.context is not None
     assert record.context.run(structlog.contextvars.get_contextvars)["trace_id"] == "t"
-
-
-def test_a_hook_that_raises_first_decides_and_the_handler_does_not_run(bench: Bench) -> None:
-    ran: list[Any] = []
-    for error, kind in [
-        (ValueError(), Raised),
-        (NonRetryableError(), Refused),
-        (RetryAfter(3), Postponed),
-    ]:
-
-        def around(job: Job, call_next: Any, error: Exception = error) -> Any:
-            raise error
-
-        bench.middleware = [Around(around)]
-        assert isinstance(bench.run(ran.append), kind)
-    assert ran == []
-
-
-def test_a_hook_that_raises_last_changes_nothing(bench: Bench, lines: Lines) -> None:
-    def around(job: Job, call_next: Any) -> Any:
-        with contextlib.suppress(ValueError):
-            call_next(job)
-        raise RuntimeError("late")
-
-    bench.middleware = [Around(around)]
-    assert bench.run(lambda payload: None) == Succeeded()
-    assert len(lines.of("consume_hook_failed")) == 1
-    assert isinstance(bench.run(raising(ValueError("first"))), Raised)
-    assert lines.of("job_failed")[0]["exception"].endswith("ValueError: first")
-
-
-def test_a_hook_may_answer_for_the_handler(bench: Bench) -> None:
-    ran: list[Any] = []
-    bench.middleware = [Around(lambda job, call_next: "done")]
-    assert bench.run(ran.append) == Succeeded()
-    assert ran == []
 
 
 def test_an_async_hook_runs_around_handlers_of_both_colours(bench: Bench) -> None:

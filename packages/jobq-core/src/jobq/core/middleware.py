@@ -132,11 +132,22 @@ async def call_async(
 
 @dataclass(slots=True)
 class HandlerRun:
-    """What became of the innermost call of a consume chain, kept by whoever makes that call."""
+    """What became of the inside of a consume chain, kept by whoever makes the calls of it.
+
+    That is the handler, once it has started, else the innermost hook that ended in its place.
+    """
 
     started: bool = False
     returned: bool = False
     error: BaseException | None = None
+
+    def note(self, raised: BaseException | None) -> None:
+        """A hook inside another ended: before the handler started it answered, or failed, for it.
+
+        Called for the inner ones first.
+        """
+        if not (self.started or self.returned or self.error is not None):
+            self.returned, self.error = raised is None, raised
 
     def judge(
         self, raised: BaseException | None
@@ -146,7 +157,7 @@ class HandlerRun:
         What a hook raises counts as the handler's until that has started; after it returned, the
         outcome stands; after it raised, its own exception counts, even where a hook swallowed it.
         """
-        if not self.started:
+        if not (self.returned or self.error is not None):
             return raised, None
         return self.error, None if raised is self.error else raised
 

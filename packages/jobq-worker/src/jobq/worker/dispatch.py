@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-import os
-import sys
-import traceback
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from jobq.core import Job, JobContext, NonRetryableError, RetryAfter
 from jobq.core.codec import Malformed
 from jobq.core.context import running_job
 from jobq.core.logs import get_logger
-from jobq.core.middleware import HandlerRun, Hook, call_async, call_sync
+from jobq.core.middleware import HandlerRun, Hook
 from jobq.core.propagation import correlation_log_fields, loggable, read_job, read_max_attempts
 from jobq.worker.ends import resolve
 from jobq.worker.engine.events import (
@@ -29,19 +25,18 @@ from jobq.worker.engine.events import (
     Result,
     Succeeded,
 )
+from jobq.worker.execution import Execution, Ready
 from jobq.worker.faults import traceback_of
 from jobq.worker.lease_events import LeaseLost
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from jobq.core import Lease, RetryPolicy
     from jobq.core.context import Signal
     from jobq.worker.engine.commands import Run
-    from jobq.worker.handlers import Handler, HandlerFunction
-
-    Settle: TypeAlias = Callable[[Run, Awaitable[Any]], Any]
-    """Waits, in a thread, for what a sync handler returned."""
+    from jobq.worker.execution import Settle
+    from jobq.worker.handlers import Handler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +142,10 @@ class Dispatcher:
         execution, raised = Execution(run, ready, settle), None
         try:
             self._begin(run, ready)
-            call_sync(self._routes[run.queue].hooks, execution.call, ready.job, queue=run.queue)
+            execution.call(self._routes[run.queue].hooks, ready.job)
         except BaseException as error:  # noqa: BLE001 - whatever is raised is this job's own
             raised = error
+        execution.wait()
         try:
             return self._conclude(run, execution.handler_run, raised)
         finally:
@@ -164,10 +160,10 @@ class Dispatcher:
         execution, raised = Execution(run, ready), None
         try:
             self._begin(run, ready)
-            hooks = self._routes[run.queue].hooks
-            await call_async(hooks, execution.call_async, ready.job, queue=run.queue)
+            await execution.call_async(self._routes[run.queue].hooks, ready.job)
         except BaseException as error:  # noqa: BLE001 - whatever is raised is this job's own
             raised = error
+        await execution.wait_async()
         try:
             return self._conclude(run, execution.handler_run, raised)
         finally:
@@ -236,76 +232,3 @@ class Dispatcher:
         # A log that can't be written costs no job.
         with contextlib.suppress(Exception):
             getattr(self._log, level)(event, **fields)
-
-
-class Ready(NamedTuple):
-    """A job that is about to run, and its handler's function."""
-
-    job: Job
-    function: HandlerFunction
-
-
-class Execution:
-    """The innermost call of a chain: the handler itself."""
-
-    __slots__ = ("_function", "_pid", "_run", "_settle", "handler_run")
-
-    def __init__(self, run: Run, ready: Ready, settle: Settle | None = None) -> None:
-        self._run = run
-        self._function = ready.function
-        self._settle = settle
-        self._pid = os.getpid()
-        self.handler_run = HandlerRun()
-
-    def call(self, job: Job) -> Any:
-        self.handler_run.started = True
-        try:
-            answer = self._function(job.payload)
-            while answer is not None and self._settle and inspect.isawaitable(answer):
-                answer = self._settle(self._run, answer)
-        except BaseException as error:
-            self.handler_run.error = error
-            raise
-        finally:
-            if os.getpid() != self._pid:
-                _end_fork(self.handler_run.error)
-            self._keep_context()
-        self.handler_run.returned = True
-        return answer
-
-    async def call_async(self, job: Job) -> Any:
-        self.handler_run.started = True
-        try:
-            answer = await self._function(job.payload)
-            while answer is not None and inspect.isawaitable(answer):
-                answer = await answer
-        except BaseException as error:
-            self.handler_run.error = error
-            raise
-        finally:
-            if os.getpid() != self._pid:
-                _end_fork(self.handler_run.error)
-            self._keep_context()
-        self.handler_run.returned = True
-        return answer
-
-    def _keep_context(self) -> None:
-        """The log fields that hooks and handler bound, before the hooks' ends unbind them."""
-        record: Record = self._run.job
-        record.context = copy_context()
-
-
-def _end_fork(error: BaseException | None) -> NoReturn:
-    """End a process that a handler forked and that came back out of it.
-
-    It is a copy of the worker with this one thread, and would settle the message as well.
-    """
-    code: object = None if error is None else 1
-    if isinstance(error, SystemExit):
-        code = error.code
-    elif error is not None:
-        traceback.print_exception(error)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    os._exit(code if isinstance(code, int) else int(code is not None))

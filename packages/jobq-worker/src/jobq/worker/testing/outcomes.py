@@ -68,13 +68,14 @@ class Failures:
     )
 
     def watch(self, route: Route) -> Route:
-        """The route with one hook more at each end: what the inner one sees is the handler's own.
+        """The route with one more around each hook and one around the handler.
 
         They await `call_next` alone, so they run in sync and async chains alike.
         """
-        outer = Hook(self._of_hooks, "watch", awaited=True)
+        outer = Hook(self._of_hook, "watch", awaited=True)
         inner = Hook(self._of_handler, "watch", awaited=True)
-        return replace(route, hooks=(outer, *route.hooks, inner))
+        watched = [one for hook in route.hooks for one in (outer, hook)]
+        return replace(route, hooks=(*watched, inner))
 
     @property
     def last(self) -> BaseException | None:
@@ -89,13 +90,13 @@ class Failures:
         self._started.discard((lease.message_id, lease.receive_count))
         return self._errors.pop((lease.message_id, lease.receive_count), None)
 
-    async def _of_hooks(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
+    async def _of_hook(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
         try:
             return await call_next(job)
         except BaseException as error:
             key = (job.message_id, job.receive_count)
             if key not in self._started:
-                self._errors[key] = error
+                self._errors.setdefault(key, error)
             raise
 
     async def _of_handler(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
