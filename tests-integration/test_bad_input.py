@@ -23,14 +23,19 @@ from jobq.core import (
     InvalidMessageError,
     JobqError,
     JobRequest,
+    Lease,
+    Message,
     MessageTooLargeError,
     QueueGroup,
     QueueNotFoundError,
+    RetryAfter,
+    RetryPolicy,
     UnknownQueueError,
     UnsupportedFeatureError,
 )
 from jobq.sqs.fifo import SqsFifoQueue
 from jobq.sqs.standard import SqsStandardQueue
+from jobq.worker import Worker
 from jobq.worker.cli.local import local_environment, local_sqs
 
 REFUSING = "http://127.0.0.1:1"
@@ -93,11 +98,16 @@ def endpoint() -> Iterator[str]:
 class Shop:
     """A group on real queues, and every request that its client makes."""
 
-    def __init__(self, endpoint: str, *, session: Any = None, **names: str) -> None:
+    def __init__(
+        self, endpoint: str, *, session: Any = None, read_timeout: float = 60, **names: str
+    ) -> None:
         session = session or boto3.session.Session()
-        client = session.client(
-            "sqs", endpoint_url=endpoint, config=Config(retries={"total_max_attempts": 1})
+        client = self.client = session.client(
+            "sqs",
+            endpoint_url=endpoint,
+            config=Config(retries={"total_max_attempts": 1}, read_timeout=read_timeout),
         )
+        self.default = SqsStandardQueue("default", client=client)
         self.requests: list[str] = []
         client.meta.events.register("before-send.sqs", self._note)
         queues = {"default": {"name": "default"}, "ledger": {"name": "ledger.fifo"}}
@@ -131,6 +141,77 @@ def test_a_batch_with_one_such_item_is_refused_before_any_request(row: Row, endp
         shop.queues.enqueue_batch(queue, [good, JobRequest(*job, **(row.options or {}))])
     assert_said(raised.value, *row.said)
     assert shop.requests == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"delay_seconds": 5}, ("5", "FIFO", "no single message")),
+        ({"priority": 3}, ("priority", "3")),
+    ],
+    ids=["a delay", "a priority"],
+)
+def test_o6_what_fifo_has_not_is_refused_before_any_request(
+    wish: dict[str, Any], said: tuple[str, ...], endpoint: str
+) -> None:
+    shop = Shop(endpoint)
+    queue = SqsFifoQueue("ledger.fifo", client=shop.client)
+    message = Message("x", group_id="g", **wish)
+    with pytest.raises(UnsupportedFeatureError) as raised:
+        queue.publish(message)
+    assert_said(raised.value, *said)
+    (result,) = queue.publish_batch([message])
+    assert isinstance(result.error, UnsupportedFeatureError)
+    assert_said(result.error, *said)
+    assert shop.requests == []
+
+
+HELD = Lease(
+    message_id="m",
+    body="{}",
+    attributes={},
+    receipt="r",
+    receive_count=1,
+    sent_at=0,
+    expires_at=0,
+)
+LATE = 43_201
+
+
+# Each asks for too long a wait, of which the limit is this.
+TOO_LONG: dict[str, tuple[Callable[[Shop], object], int]] = {
+    "send": (lambda shop: shop.queues.enqueue("default", "greet", delay_seconds=901), 900),
+    "batch": (
+        lambda shop: shop.queues.enqueue_batch("default", [JobRequest("greet", delay_seconds=901)]),
+        900,
+    ),
+    "give back": (lambda shop: shop.default.nack(HELD, LATE), LATE - 1),
+    "give back a batch": (lambda shop: shop.default.nack_batch([HELD], LATE), LATE - 1),
+    "policy": (lambda shop: RetryPolicy(base_delay=LATE), LATE - 1),
+    "RetryAfter": (lambda shop: RetryAfter(LATE), LATE - 1),
+}
+
+
+@pytest.mark.parametrize(("delay", "limit"), TOO_LONG.values(), ids=TOO_LONG)
+def test_m7_what_is_to_wait_for_too_long_is_refused_before_any_request(
+    delay: Callable[[Shop], object], limit: int, endpoint: str
+) -> None:
+    shop = Shop(endpoint)
+    with pytest.raises(DelayTooLongError) as raised:
+        delay(shop)
+    assert_said(raised.value, str(limit), str(limit + 1))
+    assert shop.requests == []
+
+
+@pytest.mark.parametrize("read_timeout", [5, 20])
+def test_l11_a_read_timeout_not_above_the_long_poll_is_refused_when_the_worker_starts(
+    read_timeout: float, endpoint: str
+) -> None:
+    shop = Shop(endpoint, read_timeout=read_timeout)
+    with pytest.raises(ConfigurationError) as raised:
+        Worker(shop.queues, {"greet": print}).run()
+    assert_said(raised.value, f"{read_timeout} s", "20 s", "idle_wait_seconds")
+    assert "AmazonSQS.ReceiveMessage" not in shop.requests
 
 
 def test_a_backend_that_is_not_installed_is_refused_when_the_group_is_built() -> None:

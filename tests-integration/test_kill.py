@@ -6,6 +6,7 @@ import signal
 import time
 from typing import Any
 
+import pytest
 from bench import Bench, is_empty, job
 from journal import assert_in_order
 from processes import until
@@ -53,11 +54,12 @@ def test_nothing_is_lost_and_groups_stay_in_order_through_three_kills(bench: Ben
     assert len(runs) < 1.1 * len(ids)
 
 
+@pytest.mark.parametrize(("name", "handler"), [("jobs", "sync"), ("jobs.fifo", "async")])
 def test_s8_a_job_whose_process_was_killed_is_back_after_the_visibility_timeout(
-    bench: Bench,
+    bench: Bench, name: str, handler: str
 ) -> None:
-    queue = bench.queue("jobs")
-    bench.send(queue, [job("sync", "j", seconds=30)])
+    queue = bench.queue(name)
+    bench.send(queue, [job(handler, "j", seconds=30, group="g")])
     definition = {"name": queue.name, "visibility_timeout": 3}
     with bench.worker({"q": definition}, idle_wait_seconds=2, shutdown_timeout=15) as worker:
         bench.until_started(1)

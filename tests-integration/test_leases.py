@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import Any
 
 from bench import Bench, job
 from faults import is_delete, is_extension, refuse_first
+from processes import assert_adds_up, until
 from sqs_proxy import Forward, Reply, Request, refusal
 
 QUICK: dict[str, Any] = {"idle_wait_seconds": 2, "shutdown_timeout": 15}
@@ -45,6 +47,30 @@ def test_l7_ten_in_hand_are_each_received_once_and_extended_in_one_call_a_tick(
     ticks = (traffic.deletes[-1].answered_at - traffic.receives[0].answered_at) / (3 / 3)
     assert ticks / 2 <= len(traffic.extensions) <= ticks + 1
     assert max(len(one.request.entries) for one in traffic.extensions) >= 9
+
+
+def test_l1_a_job_due_in_two_hours_waits_in_its_queue(bench: Bench) -> None:
+    """After its first run neither the process nor its heartbeat know of it any more."""
+    standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
+    ids = bench.send(standard, [job("async", "s", fails=1)])
+    ids += bench.send(fifo, [job("sync", "f", fails=1, group="g")])
+    definitions = {
+        "standard": {"name": standard.name, "visibility_timeout": 2},
+        "fifo": {"name": fifo.name, "visibility_timeout": 2},
+    }
+    retry = {"base_delay": 7200, "max_delay": 7200, "jitter": False}
+    with bench.worker(definitions, retry=retry, concurrency=2, **QUICK) as worker:
+        until(lambda: len(worker.of("job_finished")) == 2, "two ends")
+        time.sleep(2.5)
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+    changes = bench.traffic.of("ChangeMessageVisibility", "ChangeMessageVisibilityBatch")
+    seconds = [entry["VisibilityTimeout"] for one in changes for entry in one.request.entries]
+    assert seconds == [7200, 7200]
+    assert sorted(bench.traffic.received) == sorted(bench.journal.started()) == sorted(ids)
+    assert [line["outcome"] for line in worker.of("job_finished")] == ["retry", "retry"]
+    assert_adds_up(worker.last_line(), received=2)
+    assert worker.last_line()["started"] == 2
 
 
 def test_l9_a_job_whose_first_two_extensions_are_throttled_runs_once(bench: Bench) -> None:

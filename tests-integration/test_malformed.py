@@ -38,12 +38,16 @@ def send_malformed(bench: Bench, queue: SqsQueue) -> None:
         bench.send(queue, [job("async" if n % 2 else "sync", f"behind-{n}", group=f"g{n}")])
 
 
-@pytest.mark.parametrize("policy", ["delete", "leave"])
+@pytest.mark.parametrize("policy", ["delete", "leave", "dead_letter"])
 def test_m1_malformed_messages_go_by_the_policy_and_the_good_ones_run(
     bench: Bench, policy: str
 ) -> None:
     """A group stays behind one that is left; every other message runs."""
-    standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
+    dead = {suffix: bench.queue(f"dead{suffix}") for suffix in ("", ".fifo")}
+    standard, fifo = (
+        bench.queue(f"jobs{suffix}", dead_letter_queue=target, max_receive_count=9)
+        for suffix, target in dead.items()
+    )
     for queue in (standard, fifo):
         send_malformed(bench, queue)
     bench.send(fifo, [job("sync", "elsewhere", group="elsewhere")])
@@ -52,7 +56,7 @@ def test_m1_malformed_messages_go_by_the_policy_and_the_good_ones_run(
         for name, queue in (("standard", standard), ("fifo", fifo))
     }
     good = len(MALFORMED)
-    runs = good + 1 + (good if policy == "delete" else 0)
+    runs = good + 1 + (0 if policy == "leave" else good)
     with bench.worker(definitions, concurrency=4, on_malformed=policy, **QUICK) as worker:
         bench.until_started(runs)
         until(lambda: len(worker.of("job_finished")) >= runs + 2 * good, "every end")
@@ -63,13 +67,16 @@ def test_m1_malformed_messages_go_by_the_policy_and_the_good_ones_run(
     assert all(line["level"] == "warning" and line["reason"] for line in told)
     assert worker.last_line()["refused"] == 2 * good
     assert len(bench.journal.started()) == len(bench.journal.ended()) == runs
-    if policy == "delete":
-        assert is_empty(standard)
-        assert is_empty(fifo)
-    else:
+    if policy == "leave":
         assert standard.stats().in_flight == good
         kept = fifo.stats()
         assert kept.waiting + kept.in_flight == 2 * good
+        return
+    assert is_empty(standard)
+    assert is_empty(fifo)
+    copies = sorted(MALFORMED.values()) if policy == "dead_letter" else []
+    for target in dead.values():
+        assert sorted(lease.body for lease in target.claim_batch(10)) == copies
 
 
 def test_m2_an_unknown_job_type_is_counted_left_and_redriven(bench: Bench) -> None:

@@ -219,12 +219,20 @@ def test_a_profile_that_does_not_exist(kind: Kind, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
-def test_a_missing_queue(kind: Kind, code: str) -> None:
+def test_p9_a_missing_queue_is_one_error_however_it_is_spelled(kind: Kind, code: str) -> None:
     with (
         failing(kind, fault(code)) as (queue, _),
         pytest.raises(QueueNotFoundError, match=f"'{queue.name}'.*create the queue"),
     ):
         queue.publish(MESSAGE)
+
+
+@pytest.mark.parametrize("reply", [{}, {"Messages": []}, {"Messages": None}])
+def test_p9_a_reply_without_messages_is_nothing_received(kind: Kind, reply: dict[str, Any]) -> None:
+    with failing(kind, (200, reply), (200, reply)) as (queue, endpoint):
+        assert queue.claim(visibility=30) is None
+        assert queue.claim_batch(10, visibility=30) == []
+        assert len(endpoint.requests) == 2
 
 
 def test_a_role_that_may_not(kind: Kind) -> None:
@@ -257,7 +265,7 @@ def test_a_receipt_that_is_no_longer_good(kind: Kind) -> None:
             queue.extend(lease, 30)
 
 
-def test_a_send_is_tried_three_times_and_is_one_message(kind: Kind) -> None:
+def test_l4_a_send_is_tried_three_times_and_is_one_message(kind: Kind) -> None:
     answers = (fault("ServiceUnavailable", status=503), cut, (200, {"MessageId": "m"}))
     with failing(kind, *answers) as (queue, endpoint):
         assert queue.publish(MESSAGE) == "m"

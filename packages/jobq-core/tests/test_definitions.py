@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobq.core import ConfigurationError, QueueDefinition, RetryPolicy
+from jobq.core import ConfigurationError, QueueDefinition, QueueGroup, RetryPolicy
 
 
 def test_a_definition_says_little_and_has_the_defaults_of_the_design() -> None:
@@ -35,6 +35,19 @@ def test_all_keys_are_read() -> None:
         **values,
         "sensitive": frozenset({"password", "token"}),
     }
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, 43_200.5, 43_201])
+def test_l11_a_visibility_timeout_of_0_or_over_43200_is_refused_at_construction(
+    seconds: float,
+) -> None:
+    said = f"visibility_timeout must be 1 to 43200 seconds, not {seconds}"
+    with pytest.raises(ConfigurationError, match=said):
+        QueueDefinition(name="jobs", visibility_timeout=seconds)
+    with pytest.raises(ConfigurationError, match=f"queue 'a': {said}"):
+        QueueGroup.build(
+            queues={"a": {"name": "jobs", "backend": "memory", "visibility_timeout": seconds}}
+        )
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from jobq.core import (
     BackendError,
+    DelayTooLongError,
     InvalidMessageError,
+    JobqError,
     Message,
     MessageTooLargeError,
     PublishResult,
     QueueNotFoundError,
+    UnsupportedFeatureError,
 )
 from jobq.core.limits import FIFO, STANDARD
 from jobq.sqs.common.calls import Call, drive
@@ -165,6 +168,33 @@ class TestOne:
         message = Message("x", delay_seconds=delay)
         script.run(queue.publish(message, attempts=ours), [{"MessageId": "m"}])
         assert script.calls[0].arguments["DelaySeconds"] == seconds
+
+    @pytest.mark.parametrize(
+        ("wish", "error", "text"),
+        [
+            ({"delay_seconds": 1}, UnsupportedFeatureError, "is 1, and a FIFO queue delays no"),
+            ({"priority": 1}, UnsupportedFeatureError, "is 1, and SQS queues have no priorities"),
+        ],
+    )
+    def test_o6_a_delay_or_a_priority_on_fifo_is_refused_before_any_call(
+        self, script: Script, wish: dict[str, Any], error: type[JobqError], text: str
+    ) -> None:
+        self.assert_refused(script, script.fifo(), error, text, group_id="g", **wish)
+
+    def test_m7_a_delay_over_900_seconds_is_refused_before_any_call(self, script: Script) -> None:
+        queue = script.queue(capabilities=STANDARD)
+        self.assert_refused(script, queue, DelayTooLongError, r"901.*900 s", delay_seconds=901)
+
+    @staticmethod
+    def assert_refused(
+        script: Script, queue: QueueCalls, error: type[JobqError], text: str, **wish: Any
+    ) -> None:
+        with pytest.raises(error, match=text):
+            script.run(queue.publish(Message("x", **wish), attempts=ours))
+        [result] = script.run(queue.publish_batch([Message("x", **wish)], attempts=ours))
+        assert isinstance(result.error, error)
+        assert re.search(text, str(result.error))
+        assert script.calls == []
 
 
 class TestBatch:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobq.core import BackendError, Lease, LeaseLostError, SettleResult
+from jobq.core import BackendError, DelayTooLongError, Lease, LeaseLostError, SettleResult
 from jobq.core.limits import STANDARD
 from jobq.sqs.common.calls import Call
 from jobq.sqs.common.queue_calls import QueueCalls
@@ -90,6 +90,18 @@ def test_a_call_that_failed_is_its_entries_error_and_the_others_are_sent(
     results = script.run(queue.nack_batch(leases(12), 5), [AGAIN, failing()])
     assert results == [SettleResult(AGAIN)] * 10 + [DONE] * 2
     assert script.calls[0].arguments["Entries"][0]["VisibilityTimeout"] == 5
+
+
+def test_m7_giving_back_for_over_12_hours_is_refused_before_any_call(
+    script: Script, queue: QueueCalls
+) -> None:
+    for give_back in (
+        lambda: queue.nack(lease(1), 43_201),
+        lambda: queue.nack_batch([lease(1)], 43_201),
+    ):
+        with pytest.raises(DelayTooLongError, match=r"43201.*43200"):
+            script.run(give_back())
+    assert script.calls == []
 
 
 def test_single_calls_raise(script: Script, queue: QueueCalls) -> None:

@@ -170,20 +170,31 @@ def test_a_worker_stopped_past_its_timeout_exits_1_and_no_thread_holds_it_up() -
     assert "still_running" in process.text
 
 
-def test_a_handler_that_calls_sys_exit_ends_its_job_and_not_the_worker() -> None:
+def test_l14_whatever_a_handler_raises_ends_its_job_and_not_the_worker() -> None:
+    """Twice each, in every colour: so the thread or the loop of the first is there still."""
     process = Process("""
-        queues.enqueue("jobs", "a")
-        count = []
-        def exits(payload):
-            count.append(1)
-            if len(count) == 2:
-                say("both")
-            sys.exit(5)
-        worker(exits).run()
+        raised = []
+        def raises(payload):
+            raised.append(payload)
+            if len(raised) == 18:
+                say("all")
+            raise {"exit": SystemExit(5), "cancel": asyncio.CancelledError(),
+                   "interrupt": KeyboardInterrupt()}[payload["error"]]
+        async def aio(payload):
+            raises(payload)
+        def returns(payload):
+            return aio(payload)
+        for error in ("exit", "cancel", "interrupt"):
+            for colour in ("sync", "async", "returned"):
+                for n in range(2):
+                    queues.enqueue("jobs", colour, {"error": error})
+        handlers = {"sync": raises, "async": aio, "returned": returns, "a": lambda payload: None}
+        Worker(queues, handlers, concurrency=2, idle_wait_seconds=1, shutdown_timeout=20).run()
     """)
-    process.read_until("both")
+    process.read_until("all")
     process.popen.send_signal(signal.SIGTERM)
     assert process.end() == 0, process.text
+    assert process.text.count("outcome=retry") == 18
 
 
 @pytest.mark.parametrize("colour", ["def", "async def"])
