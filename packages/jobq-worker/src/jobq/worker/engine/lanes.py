@@ -100,6 +100,13 @@ def retreat(state: State, leaving: Iterable[Held]) -> None:
             lane.retreating.add(held.key)
         queue.ready.pop(held.key, None)
         queue.urgent.pop(held.key, None)
+        if held.last_receive:
+            state.warn(
+                "last_receive_given_back",
+                queue=queue.config.name,
+                message_id=held.lease.message_id,
+                receive_count=held.lease.receive_count,
+            )
         held.phase = Phase.RETREATING
         held.settlement = GIVE_BACK
         held.settle_at = state.now
@@ -115,17 +122,24 @@ def retreat_behind(state: State, held: Held) -> None:
 def tail_from(held: Held) -> list[Held]:
     """A waiting message and all of its group behind it: what must be given back together.
 
-    Neither a message on its last receive is in it, nor what stands ahead of one.
+    Neither a message that waits for room on its last receive is in it, nor what stands ahead.
     """
     lane = held.lane
     if lane is None:
-        return [] if held.last_receive else [held]
+        return [] if _must_stay(held) else [held]
     first = lane.current
     group = list(lane.waiting)
     if first is not None and first.phase is Phase.WAITING:
         group.insert(0, first)
-    kept = max((n for n, one in enumerate(group) if one.last_receive), default=-1)
+    kept = max((n for n, one in enumerate(group) if _must_stay(one)), default=-1)
     return group[max(group.index(held), kept + 1) :]
+
+
+def _must_stay(held: Held) -> bool:
+    """It waits for room, not for the end of a lost run of its own or its group's, which may hang."""
+    if not held.last_receive or held.queue.by_message.get(held.lease.message_id) is not held:
+        return False
+    return held.lane is None or held.lane.current is None or not held.lane.current.lost
 
 
 def reopen(state: State, queue: QueueState) -> None:

@@ -175,11 +175,17 @@ def lose(state: State, held: Held) -> None:
         ran_too_long=state.now >= held.runtime_ends,
     )
     lanes.retreat_behind(state, held)
-    if state.running == state.config.concurrency and all(run.lost for run in state.runs.values()):
-        for queue in state.queues:
-            for waiting in list(queue.ready.values()):
-                if waiting.phase is Phase.WAITING:
-                    give_back(state, waiting)
+    for queue in state.queues:
+        give_back_held_up(state, queue)
+
+
+def give_back_held_up(state: State, queue: QueueState) -> None:
+    """Where jobs whose leases are lost hold every slot, nothing waits for their end."""
+    if state.running < state.config.concurrency or not all(run.lost for run in state.runs.values()):
+        return
+    for waiting in list(queue.ready.values()):
+        if waiting.phase is Phase.WAITING:
+            give_back(state, waiting)
 
 
 def give_back(state: State, held: Held) -> None:

@@ -23,6 +23,8 @@ def received(state: State, poll: Poll, deliveries: tuple[Delivery, ...]) -> None
         _take_in(state, poll, delivery)
     if state.stopping:
         stopping.give_back_waiting(state, poll.queue)
+    elif deliveries:
+        leases.give_back_held_up(state, poll.queue)
 
 
 def _take_in(state: State, poll: Poll, delivery: Delivery) -> None:

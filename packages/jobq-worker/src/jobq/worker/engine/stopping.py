@@ -35,14 +35,6 @@ def stop(state: State, *, code: int = 0, reason: str | None = None) -> None:
 def give_back_waiting(state: State, queue: QueueState) -> None:
     """Give back what waits; the call goes out once no poll of the queue is."""
     waiting = [held for held in queue.held.values() if held.phase is Phase.WAITING]
-    for held in waiting:
-        if held.last_receive:
-            state.warn(
-                "last_receive_given_back",
-                queue=queue.config.name,
-                message_id=held.lease.message_id,
-                receive_count=held.lease.receive_count,
-            )
     lanes.retreat(state, waiting)
 
 
