@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -49,16 +50,17 @@ def threads(make: Make, *, count: int) -> None:
     for thread in running:
         thread.start()
     try:
-        _join(running)
+        _await(running)
     except KeyboardInterrupt:
         for worker in workers:
             worker.stop()
-        _join(running)
+        _await(running)
 
 
-def _join(running: list[threading.Thread]) -> None:
-    for thread in running:
-        thread.join()
+def _await(running: list[threading.Thread]) -> None:
+    # A `join` that Ctrl-C interrupts takes its thread for ended (bpo-45274).
+    while any(thread.is_alive() for thread in running):
+        time.sleep(0.02)
 
 
 def processes(

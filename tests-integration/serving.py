@@ -71,7 +71,8 @@ class Handlers:
 
 
 def _fail_if_asked(payload: Payload, receive_count: int) -> None:
-    if receive_count <= payload.get("fails", 0):
+    fails = payload.get("fails")
+    if fails and receive_count <= fails:
         raise RuntimeError(f"{payload['id']} fails")
 
 

@@ -132,12 +132,17 @@ def test_what_passes_by_itself_is_retryable_and_not_denied(
     assert remedy in str(error)
 
 
-@pytest.mark.parametrize(
-    ("status", "retryable"), [(500, True), (503, True), (400, False), (404, False)]
-)
+@pytest.mark.parametrize(("status", "retryable"), [(500, True), (503, True), (400, False)])
 def test_an_unknown_code_goes_by_its_status(status: int, retryable: bool) -> None:  # noqa: FBT001
+    assert refused("NewInTheService", "said so", status).retryable is retryable
+
+
+@pytest.mark.parametrize("status", [301, 400, 403, 404, 500, 503])
+def test_an_answer_without_a_code_is_not_from_sqs_and_worth_another_try(status: int) -> None:
     error = refused(str(status), "<html>\n  an error page " + "x" * 1000, status)
-    assert error.retryable is retryable
+    assert error.retryable
+    assert not error.denied
+    assert "endpoint is one of SQS" in str(error)
     assert len(str(error)) < 500
     assert "\n" not in str(error)
 

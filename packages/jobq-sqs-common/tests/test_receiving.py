@@ -126,11 +126,18 @@ class TestStrangeAnswers:
         "reply",
         [
             answer("0"),
+            answer("1"),
             answer("2", "text/html; charset=utf-8"),
             answer("62"),
             {"ResponseMetadata": {"HTTPHeaders": {"content-type": "application/json"}}},
         ],
-        ids=["empty body", "page", "error with status 200", "cut off inside its headers"],
+        ids=[
+            "empty body",
+            "one byte",
+            "page",
+            "error with status 200",
+            "cut off inside its headers",
+        ],
     )
     def test_what_only_looks_empty_has_failed_and_counts_as_lost(
         self, script: Script, reply: dict[str, Any]

@@ -213,6 +213,13 @@ def _refusal(fault: Fault, what: str, said: str, call: Call) -> BackendError:
         return BackendError(
             f"{what}: {said}; {_denied_remedy(code, call)}", denied=True, code=fault.code
         )
+    if code.isdigit():
+        # A status is all there is: a proxy's answer, or a web server's.
+        return BackendError(
+            f"{what}: {said}; try again, and check that the endpoint is one of SQS",
+            retryable=True,
+            code=fault.code,
+        )
     if (fault.status or 0) >= 500 or fault.sender is False:
         return BackendError(
             f"{what}: {said}; the service's own fault, try again", retryable=True, code=fault.code
@@ -267,8 +274,6 @@ def _denied_remedy(code: str, call: Call) -> str:
 
 def _other_remedy(fault: Fault) -> str:
     code = _plain(fault.code)
-    if code.isdigit():
-        return "check that the endpoint is one of SQS"
     if code in {"InvalidAction", "UnknownOperationException"}:
         return "this endpoint doesn't offer the operation"
     return "correct the request"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jobq.sqs.common.calls import Call
 
 # An empty reply is `{}`, or has a `Messages` of null or nothing; a longer one means something else.
-_LONGEST_EMPTY_BYTES = 32
+_EMPTY_BYTES = range(2, 33)
 _WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -72,7 +72,7 @@ def _may_be_empty(reply: Mapping[str, Any]) -> bool:
     if "content-length" not in headers:
         return "transfer-encoding" in headers
     length = headers["content-length"]
-    return length.isdecimal() and 0 < int(length) <= _LONGEST_EMPTY_BYTES
+    return length.isdecimal() and int(length) in _EMPTY_BYTES
 
 
 def _lease(message: Mapping[str, Any], expires_at: float) -> Lease:
