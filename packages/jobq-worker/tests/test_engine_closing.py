@@ -9,7 +9,7 @@ import pytest
 from driven import DENIED, OUTAGE, Driven
 
 from jobq.core import BackendError, LeaseLostError, QueueNotFoundError
-from jobq.worker.engine.commands import Ack, DeadLetter, Exit, Extend, JobEnded, Nack
+from jobq.worker.engine.commands import Ack, AnnounceStop, DeadLetter, Exit, Extend, JobEnded, Nack
 from jobq.worker.engine.events import Postponed, Received, ReceiveFailed, Settled, Succeeded
 
 EXPIRED = BackendError("ExpiredToken", denied=True, retryable=True)
@@ -89,6 +89,14 @@ def test_a_success_in_the_middle_of_a_batch_starts_the_count_anew() -> None:
     driven.answer_delete(*(outage() for _ in range(5)), None, *(outage() for _ in range(3)))
     driven.wait(2.1)
     driven.answer_delete(*(outage() for _ in range(6)), None, outage())
+    assert "queue_closed" not in driven.notices()
+
+
+def test_what_was_refused_before_a_success_in_the_same_batch_counts_no_more() -> None:
+    driven = busy(10)
+    driven.answer_delete(*(outage() for _ in range(9)), None)
+    driven.wait(1.1)
+    driven.answer_delete(*(outage() for _ in range(9)))
     assert "queue_closed" not in driven.notices()
 
 
@@ -182,6 +190,25 @@ def test_another_queue_that_has_failed_ten_times_is_none_to_serve() -> None:
         for poll in driven.polls():
             driven.tell(ReceiveFailed(poll.poll, OUTAGE))
         driven.wait(1)
+    assert driven.last(Exit).code == 1
+
+
+def test_while_a_job_of_a_queue_that_fails_beside_it_runs_that_one_is_finished() -> None:
+    driven = busy(2, more_queues=["other"], max_runtime=60)
+    driven.answer_delete(DENIED, DENIED)
+    driven.stop_receiving()
+    while len(driven.all(JobEnded)) < 2:
+        driven.answer_deletes(DENIED)
+        driven.wait(1)
+    driven.receive("runs on", queue="other")
+    while not driven.all(AnnounceStop):
+        assert driven.now < 1000
+        for poll in driven.polls():
+            driven.tell(ReceiveFailed(poll.poll, OUTAGE))
+        driven.wait(1)
+    assert driven.all(Exit) == []
+    driven.finish(Succeeded())
+    driven.answer_delete(None)
     assert driven.last(Exit).code == 1
 
 

@@ -104,6 +104,14 @@ def test_a_send_that_may_succeed_later_is_tried_again_on_a_backoff_under_the_hea
     assert "dead_letter_failed" not in driven.notices()
 
 
+def test_the_engine_asks_to_be_woken_for_the_next_try() -> None:
+    driven = Driven()
+    driven.exhaust()
+    driven.stop_receiving()
+    driven.answer_copy(OUTAGE)
+    assert driven.engine.wake_at() == driven.now + 1
+
+
 def test_after_five_tries_the_message_is_left() -> None:
     driven = Driven()
     driven.exhaust()
