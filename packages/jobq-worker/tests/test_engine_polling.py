@@ -83,6 +83,7 @@ def test_a_job_on_an_idle_queue_starts_at_once() -> None:
 def test_p1_nothing_is_polled_while_every_slot_is_taken() -> None:
     world = World()
     backlog(world, "jobs", 100)
+    world.queue("idle.fifo")
     world.usual = Conduct(600)
     world.worker(concurrency=2)
     world.run(100)
