@@ -17,10 +17,12 @@ from jobq.core import (
     RetryPolicy,
 )
 from jobq.core.clock import now
-from jobq.core.memory import MemoryQueue, MemoryServer
+from jobq.core.memory import ManualClock, MemoryQueue
+from jobq.core.testing.job_queues import JobQueues
 from jobq.worker import Handler, Worker
 from jobq.worker.engine.commands import DeadLetter
 from jobq.worker.settling import Settling
+from jobq.worker.testing.run_jobs import RunJobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +39,18 @@ def fail(payload: Any) -> None:
 
 def with_dead_letters(name: str = "jobs", **fields: Any) -> tuple[MemoryQueue, MemoryQueue]:
     suffix = ".fifo" if name.endswith(".fifo") else ""
-    dead = MemoryQueue(f"dead{suffix}")
+    dead = MemoryQueue(f"dead{suffix}", clock=ManualClock())
     return MemoryQueue(name, dead_letter_queue=dead, max_receive_count=5, **fields), dead
 
 
-def work_off(queue: MemoryQueue, handlers: Any = None, **options: Any) -> None:
-    Worker(group_of(queue), handlers or {"a": fail}, **{**QUICK, **options}).run(burst=True)
+def work_off(
+    queue: MemoryQueue, handlers: Any = None, *, definition: Any = None, **options: Any
+) -> None:
+    """Run what there is, on the clock of a queue that was made with its dead-letter queue."""
+    clock = queue.server.clock
+    assert isinstance(clock, ManualClock)
+    queues = JobQueues({queue.name: {"queue": queue, **(definition or {})}}, clock=clock)
+    RunJobs(queues)(handlers or {"a": fail}, **options)
 
 
 BODY = '{"payload": {"n": 1}, "job_type": "a", "more": "spaces   and keys of others"}'
@@ -110,24 +118,26 @@ def test_a_job_whose_copy_is_refused_is_left_and_the_log_names_it(lines: Lines) 
     assert "hush" not in repr(lines)
 
 
-def test_the_dead_letter_queue_that_the_worker_opened_is_closed_at_its_end() -> None:
+def test_the_dead_letter_queue_that_the_worker_opened_is_closed_at_its_end(lines: Lines) -> None:
     class Watched(MemoryQueue):
         closed = 0
 
         def close(self) -> None:
             Watched.closed += 1
 
-    work_off(Sourced(Watched("dead")), {"a": Handler(fail, retry=DEAD_LETTER)})
+    worker = Worker(group_of(Sourced(Watched("dead"))), {"a": fail}, retry=DEAD_LETTER, **QUICK)
+    with serving(worker):
+        until(lambda: lines.of("worker_started"))
     assert Watched.closed == 1
 
 
 def test_a_definition_may_name_its_dead_letter_queue_on_the_groups_connection() -> None:
-    server = MemoryServer()
-    definition: dict[str, Any] = {"name": "jobs", "backend": "memory", "dead_letter": "grave"}
-    queues = QueueGroup.build(client=server, queues={"jobs": {**definition, "retry": DEAD_LETTER}})
+    queues = JobQueues({"jobs": {"name": "jobs", "dead_letter": "grave", "retry": DEAD_LETTER}})
     queues.enqueue("jobs", "a")
-    Worker(queues, {"a": fail}, **QUICK).run(burst=True)
-    assert MemoryQueue("grave", server=server).stats().waiting == 1
+    RunJobs(queues)({"a": fail})
+    grave = queues.dead_letter_queue("jobs")
+    assert grave is not None
+    assert (grave.stats().waiting, queues.stats()["jobs"].in_flight) == (1, 0)
 
 
 def test_malformed_messages_go_to_the_dead_letter_queue_and_the_next_one_runs() -> None:
@@ -182,28 +192,40 @@ def test_discard_logs_the_payload_masked_where_the_definition_says_so(lines: Lin
         payload.clear()
         raise ValueError
 
-    definition: Any = {"queue": queue, "log_payload": True, "sensitive": ["secret"]}
-    group = QueueGroup({"jobs": definition})
-    Worker(group, {"a": change}, retry=DISCARD, **QUICK).run(burst=True)
+    definition = {"log_payload": True, "sensitive": ["secret"]}
+    work_off(queue, {"a": change}, definition=definition, retry=DISCARD)
     (line,) = lines.of("job_discarded")
     assert json.loads(line["payload"]) == {"secret": "***", "in": [{"n": 1}]}
 
 
+def test_without_sensitive_fields_it_is_logged_as_it_is(lines: Lines) -> None:
+    queue, _ = with_dead_letters()
+    queue.publish(Message('{"job_type": "a", "payload": {"n": 1}}'))
+    work_off(queue, definition={"log_payload": True}, retry=DISCARD)
+    assert lines.of("job_discarded")[0]["payload"] == '{"n": 1}'
+
+
 def test_a_message_brings_its_own_number_of_attempts() -> None:
     queue, dead = with_dead_letters()
-    group = group_of(queue)
+    group, policy = group_of(queue), RetryPolicy(max_attempts=4, when_exhausted="dead_letter")
     group.enqueue("jobs", "a", {"n": 1}, max_attempts=1)
-    group.enqueue("jobs", "a", {"n": 2})
-    policy = RetryPolicy(max_attempts=4, when_exhausted="dead_letter")
-    with serving(Worker(group, {"a": fail}, retry=policy, concurrency=2, **QUICK)):
-        until(lambda: dead.stats().waiting)
-    assert queue.stats().in_flight == 1
+    group.enqueue("jobs", "b", {"n": 2}, max_attempts=9)
+    tries: list[str] = []
+
+    def fail_as(job_type: str) -> Any:
+        def handler(payload: Any) -> None:
+            tries.append(job_type)
+            raise ValueError
+
+        return handler
+
+    work_off(queue, {name: fail_as(name) for name in "ab"}, retry=policy)
+    assert (tries.count("a"), tries.count("b")) == (1, 5), "the redrive policy ends the other"
+    assert dead.stats().waiting == 2
 
 
 def test_what_no_handler_ran_is_never_exhausted() -> None:
     queue, dead = with_dead_letters()
     queue.publish(Message('{"job_type": "unknown", "payload": {}}'))
-    with serving(Worker(group_of(queue), {"a": fail}, retry=DISCARD, **QUICK)):
-        until(lambda: queue.stats().in_flight)
-    assert queue.stats().in_flight == 1
-    assert dead.stats().waiting == 0
+    work_off(queue, retry=DISCARD, seconds=1000)
+    assert (queue.stats().in_flight, dead.stats().waiting) == (1, 0)

@@ -220,6 +220,13 @@ def test_opening_a_dead_letter_queue_is_tried_again_where_that_may_help() -> Non
     assert bench.pauses == [1, 2]
 
 
+def test_the_copies_of_a_queue_need_a_connection_too() -> None:
+    bench = a_bench(GIVES_UP)
+    bench.open_dead_letter = lambda: Connected(max_connections=4)
+    bench.prepare(Connected(max_connections=4))
+    assert [fields["needed"] for _, fields in bench.warnings] == [5]
+
+
 @pytest.mark.parametrize(
     ("when", "attempts", "dead_letter", "warned"),
     [
