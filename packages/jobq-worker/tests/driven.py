@@ -61,6 +61,7 @@ class Driven:
         extends: bool = True,
         more_queues: tuple[str, ...] | list[str] = (),
         max_runtime: float = 3600,
+        random: float = 1.0,
         **options: Any,
     ) -> None:
         self.extends = extends
@@ -72,7 +73,7 @@ class Driven:
         )
         self.now = 0.0
         config = EngineConfig(queues=queues, **options)
-        self.engine = Engine(config, now=self.now, random=lambda: 1.0)
+        self.engine = Engine(config, now=self.now, random=lambda: random)
         self.said: list[Any] = []
         self.new: list[Any] = []
         self._answered: set[int] = set()
