@@ -1,4 +1,4 @@
-"""S4: a stop at any instant ends in time, with everything accounted for and nothing held back.
+"""S4 and S6: a stop at any instant ends in time, accounts for everything and holds nothing back.
 
 Each stop follows from a seed. Without `--full` there are 20, from a seed of the moment.
 """
@@ -136,7 +136,7 @@ def assert_nothing_is_held_back(stop: Stop, bench: Bench, queue: SqsQueue, sent:
     assert sorted(drain(queue)) == sorted(visible)
 
 
-def test_s4_a_stop_at_any_instant_is_in_time_and_accounts_for_everything(
+def test_s4_s6_a_stop_at_any_instant_is_in_time_and_accounts_for_everything(
     ministack: str,
     tmp_path: Path,
     figure: Callable[[int, int], int],
