@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from bench import Bench, job
-from faults import is_delete, is_extension, refuse_first
+from faults import both, is_delete, is_extension, refuse_first
 from processes import assert_adds_up, until
 from sqs_proxy import Forward, Reply, Request, refusal
 
@@ -73,21 +73,36 @@ def test_l1_a_job_due_in_two_hours_waits_in_its_queue(bench: Bench) -> None:
     assert worker.last_line()["started"] == 2
 
 
-def test_l9_a_job_whose_first_two_extensions_are_throttled_runs_once(bench: Bench) -> None:
-    queue = bench.queue("jobs")
-    bench.send(queue, [job("sync", "j", seconds=4)])
-    bench.proxy.intercept = refuse_first(2, is_extension, "RequestThrottled")
-    definition = {"name": queue.name, "visibility_timeout": 3}
-    bench.serve_until_empty({"q": definition}, queue, **QUICK)
-    statuses = [one.reply.status for one in bench.traffic.extensions]
-    assert statuses[:3] == [400, 400, 200]
-    assert bench.traffic.received == bench.journal.started() == bench.traffic.deleted == ["j"]
+def test_l9_jobs_whose_first_two_extensions_are_throttled_run_once(bench: Bench) -> None:
+    standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
+    ids = bench.send(standard, [job("sync", "s", seconds=4)])
+    ids += bench.send(fifo, [job("async", "f", seconds=4, group="g")])
+    bench.proxy.intercept = both(
+        *(
+            refuse_first(
+                2,
+                lambda request, name=queue.name: is_extension(request) and request.queue == name,
+                "RequestThrottled",
+            )
+            for queue in (standard, fifo)
+        )
+    )
+    definitions = {
+        "standard": {"name": standard.name, "visibility_timeout": 3},
+        "fifo": {"name": fifo.name, "visibility_timeout": 3},
+    }
+    bench.serve_until_empty(definitions, standard, fifo, concurrency=2, **QUICK)
+    for queue in (standard, fifo):
+        tried = [one for one in bench.traffic.extensions if one.request.queue == queue.name]
+        assert [one.reply.status for one in tried[:3]] == [400, 400, 200]
+    assert sorted(bench.traffic.received) == sorted(bench.traffic.deleted) == sorted(ids)
+    assert sorted(bench.journal.started()) == sorted(ids)
 
 
 def test_l12_jobs_whose_deletes_are_throttled_past_their_leases_run_once(bench: Bench) -> None:
     standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
     bench.send(standard, [job("sync", "s")])
-    bench.send(fifo, [job("sync", "f", group="g")])
+    bench.send(fifo, [job("async", "f", group="g")])
     refused_until = time.monotonic() + 60
 
     def refuse(request: Request, forward: Forward) -> Reply:
@@ -113,7 +128,7 @@ def test_l12_jobs_whose_deletes_are_throttled_past_their_leases_run_once(bench: 
 
 def test_l13_a_role_that_may_not_delete_runs_jobs_once_and_claims_no_more(bench: Bench) -> None:
     queue = bench.queue("jobs")
-    bench.send(queue, [job("sync", f"j{n}") for n in range(40)])
+    bench.send(queue, [job(("sync", "async")[n % 2], f"j{n}") for n in range(40)])
     bench.proxy.intercept = refuse_first(1000, is_delete, "AccessDeniedException", status=403)
     with bench.worker({"q": {"name": queue.name, "visibility_timeout": 2}}, **QUICK) as worker:
         worker.until_logged("queue_closed")

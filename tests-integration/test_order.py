@@ -22,6 +22,8 @@ GREEDY: dict[str, Any] = {
     "concurrency": 8,
 }
 
+COLOURS = ("sync", "async")
+
 
 def names(bench: Bench, job_id: str) -> Callable[[dict[str, Any]], bool]:
     """Picks the entries that name a receipt of this job."""
@@ -83,7 +85,7 @@ def test_o2_a_message_that_comes_back_is_done_before_those_behind_it(
 def test_o3_a_group_beside_one_that_failed_is_done_in_the_same_pass(bench: Bench) -> None:
     queue = bench.queue("ledger.fifo")
     jobs = [
-        job("sync", f"{g}-{n}", group=g, fails=1 if (g, n) == ("a", 0) else 0)
+        job(COLOURS[n % 2], f"{g}-{n}", group=g, fails=1 if (g, n) == ("a", 0) else 0)
         for n in range(4)
         for g in "ab"
     ]
@@ -102,7 +104,8 @@ def test_o4_a_group_in_hand_for_longer_than_its_leases_runs_once_and_in_order(
     bench: Bench,
 ) -> None:
     queue = bench.queue("ledger.fifo")
-    ids = bench.send(queue, [job("sync", f"g-{n}", group="g", seconds=0.8) for n in range(8)])
+    jobs = [job(COLOURS[n % 2], f"g-{n}", group="g", seconds=0.8) for n in range(8)]
+    ids = bench.send(queue, jobs)
     definition = {"name": queue.name, "claim_size": 10, "visibility_timeout": 3}
     bench.serve_until_empty({"q": definition}, queue, **GREEDY)
     assert bench.traffic.received == bench.journal.started() == bench.journal.ended() == ids
@@ -136,7 +139,7 @@ def test_o7_the_next_of_a_group_waits_until_the_delete_before_it_is_confirmed(
     bench: Bench,
 ) -> None:
     queue = bench.queue("ledger.fifo")
-    ids = bench.send(queue, [job("sync", f"g-{n}", group="g") for n in range(1, 5)])
+    ids = bench.send(queue, [job(COLOURS[n % 2], f"g-{n}", group="g") for n in range(1, 5)])
     is_second = names(bench, "g-2")
     bench.proxy.intercept = refuse_first(
         2,

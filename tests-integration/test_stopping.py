@@ -17,6 +17,8 @@ from sqs_proxy import Forward, Reply, Request
 QUICK: dict[str, Any] = {"idle_wait_seconds": 2, "shutdown_timeout": 15}
 GREEDY: dict[str, Any] = {**QUICK, "claim_ahead": 60, "hold_limit": 60}
 
+COLOURS = ("sync", "async")
+
 each_kind = pytest.mark.parametrize("name", ["jobs", "jobs.fifo"])
 
 
@@ -57,7 +59,7 @@ def test_s1_what_a_poll_brings_after_the_signal_is_given_back_in_one_call(
 
 def test_s2_not_one_receive_starts_after_the_signal(bench: Bench) -> None:
     queue = bench.queue("jobs")
-    bench.send(queue, [job("sync", f"j{n}", seconds=1) for n in range(1000)])
+    bench.send(queue, [job(COLOURS[n % 2], f"j{n}", seconds=1) for n in range(1000)])
     with bench.worker({"q": {"name": queue.name}}, concurrency=4, **QUICK) as worker:
         bench.until_started(10)
         at = worker.signal(signal.SIGTERM)

@@ -60,7 +60,7 @@ def test_one_fifo_group_beside_a_busy_queue_is_not_asked_in_vain_for_every_free_
 
 def test_p7_three_idle_queues_cost_three_receives_a_minute_each() -> None:
     world = World()
-    for name in ("a", "b", "c"):
+    for name in ("a", "b.fifo", "c"):
         world.queue(name)
     world.worker(concurrency=4)
     world.run(600)
