@@ -35,9 +35,9 @@ class Worker:
     "strict" (earlier queues first). `idle_wait_seconds` is the long poll, 1 to 20 s. `claim_ahead`:
     what starts within so many seconds may be received already; `hold_limit`: what couldn't start
     for so many seconds is given back. `shutdown_timeout` is how long a stop waits, in seconds.
-    `on_malformed` says whether a message that is no job is deleted, left, or sent to the dead-letter
-    queue; `on_broken_queue` whether a queue that is missing or denied later is backed off from, or
-    ends the worker. `health_file` is touched every few seconds while the worker is well.
+    `on_malformed`: a message that is no job is deleted, left, or goes to the dead-letter queue.
+    `on_broken_queue`: a queue that is missing or denied later is backed off from, or ends the
+    worker. `health_file` is touched every few seconds while the worker is well.
 
     Making one does no IO and starts no thread. It may run again once it has ended, never twice at
     once. Raises `ConfigurationError`.
