@@ -115,8 +115,9 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines) -> Ca
     path = tmp_path / "healthy"
 
     @contextmanager
-    def watch(queues: QueueGroup, handler: Any = print) -> Generator[Watched]:
-        served = Serving(Worker(queues, {"a": handler}, health_file=path, **QUICK))
+    def watch(queues: QueueGroup, handler: Any = print, **options: Any) -> Generator[Watched]:
+        worker = Worker(queues, {"a": handler}, health_file=path, **QUICK, **options)
+        served = Serving(worker)
         try:
             until(lambda: lines.of("worker_started"))
             yield Watched(served, path)
@@ -152,6 +153,29 @@ def test_a_worker_that_backs_off_is_well(watched: Any, lines: Lines) -> None:
     with watched(group_of(Broken("jobs"))) as worker:
         until(lambda: lines.of("receive_failed"))
         assert worker.touched()
+
+
+@pytest.mark.parametrize("cap", [None, 1])
+def test_a_worker_whose_every_slot_is_held_past_its_runtime_is_not_well(
+    watched: Any, lines: Lines, cap: int | None
+) -> None:
+    release, queue = threading.Event(), MemoryQueue("jobs")
+    definition = {"queue": queue, "max_runtime_seconds": 0.3, "concurrency": cap}
+    queues = QueueGroup({"jobs": definition})
+
+    def handler(payload: Any) -> None:
+        release.wait(10)
+
+    with watched(queues, handler, concurrency=2) as worker:
+        queues.enqueue("jobs", "a")
+        if cap is None:
+            until(lambda: lines.of("lease_lost"))
+            assert worker.touched(), "another slot is free"
+            queues.enqueue("jobs", "a")
+        until(lambda: len(lines.of("lease_lost")) == 2 - (cap or 0))
+        assert not worker.touched()
+        release.set()
+        until(worker.touched)
 
 
 def test_a_worker_whose_poll_is_overdue_is_not_well(

@@ -527,24 +527,6 @@ def test_the_health_file_is_touched_while_the_worker_turns(
     assert not lines.of("health_file_failed")
 
 
-def test_a_worker_whose_every_slot_is_held_for_too_long_is_not_well(
-    jobs: MemoryQueue, lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jobq.worker.health.EVERY_SECONDS", 0.02)
-    path, release = tmp_path / "healthy", threading.Event()
-    queues = QueueGroup({"jobs": {"queue": jobs, "max_runtime_seconds": 0.3}})
-    queues.enqueue("jobs", "a")
-    worker = Worker(queues, {"a": lambda payload: release.wait(10)}, health_file=path, **QUICK)
-    with serving(worker):
-        until(lambda: lines.of("lease_lost"))
-        time.sleep(0.1)
-        path.unlink()
-        time.sleep(0.2)
-        assert not path.exists()
-        release.set()
-        until(path.exists)
-
-
 def test_a_health_file_that_cannot_be_touched_is_a_warning(
     jobs: MemoryQueue, lines: Lines, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from jobq.core import Queue, QueueStats
+    from jobq.worker.engine.config import QueueConfig
     from jobq.worker.handlers import Handler
     from jobq.worker.options import Options
     from jobq.worker.subscriptions import Subscription
@@ -48,6 +49,11 @@ LAST_STATS_SECONDS = 5.0
 POLL_GRACE_SECONDS = 5.0
 # A runner that hasn't turned for so long is stuck.
 STILL_SECONDS = 10.0
+
+
+def _slots(concurrency: int, configs: Sequence[QueueConfig]) -> int:
+    """How many jobs can run at once, where the caps of all queues together are less."""
+    return min(concurrency, sum(config.cap or concurrency for config in configs))
 
 
 def _close(queue: Queue) -> None:
@@ -173,7 +179,7 @@ class Session:
             ),
             loop=HandlersLoop(self._loop, context=self._context),
             stopping=stopping,
-            concurrency=options.concurrency,
+            concurrency=_slots(options.concurrency, prepared.configs),
             bring=runner.bring,
             put=self._inbox.put,
             crashed=runner.crash,
