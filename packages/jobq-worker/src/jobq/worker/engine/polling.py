@@ -79,7 +79,11 @@ def _ask_in_turn(state: State, busy: list[QueueState]) -> bool:
     askable = [queue for queue in busy if _wants_more(state, queue)]
     if state.config.polling == "weighted" and len(askable) > 1:
         askable.sort(key=lambda one: starting.turn(one, state, one.startable + one.reserved))
-    asked = [queue for queue in askable if _ask_busy(state, queue, busy)]
+    if not askable:
+        return False
+    # The same for all of them: asking changes neither slots nor what is known of the jobs.
+    starts = _starts_soon(state, busy)
+    asked = [queue for queue in askable if _ask_busy(state, queue, busy, starts)]
     return bool(asked)
 
 
@@ -108,9 +112,9 @@ def claim(queue: QueueState) -> int:
     return 1 if queue.one_by_one else queue.config.claim
 
 
-def _ask_busy(state: State, queue: QueueState, busy: list[QueueState]) -> bool:
+def _ask_busy(state: State, queue: QueueState, busy: list[QueueState], starts: int) -> bool:
     most = claim(queue)
-    room = _room(state, queue, busy)
+    room = _room(state, queue, busy, starts)
     if room < 1 or queue.startable >= most * _most_polls(state, queue):
         return False
     asked = min(most, room)
@@ -126,13 +130,15 @@ def _ask_busy(state: State, queue: QueueState, busy: list[QueueState]) -> bool:
     return True
 
 
-def _room(state: State, queue: QueueState, busy: list[QueueState]) -> int:
+def _room(state: State, queue: QueueState, busy: list[QueueState], starts: int) -> int:
     """Free slots nobody else has a claim on, plus what starts soon, less what is on its way."""
     own = queue.startable + queue.reserved
     free = state.config.concurrency - state.running
     if queue.config.cap is not None:
         free = min(free, queue.config.cap - queue.running)
-    return max(0, free - _taken(state, queue, own)) + _ahead(state, queue, busy) - own
+    unclaimed = max(0, free - _taken(state, queue, own)) if free > 0 else 0
+    ahead = _ahead(state, queue, busy, starts) if starts else 0
+    return unclaimed + ahead - own
 
 
 def _taken(state: State, queue: QueueState, own: int) -> int:
@@ -158,9 +164,8 @@ def _starts_by(state: State, queue: QueueState, turn: float) -> int:
     return max(0, math.floor(ahead + ROUNDING) + 1)
 
 
-def _ahead(state: State, queue: QueueState, busy: list[QueueState]) -> int:
-    """How many of its messages are among the next that start within `claim_ahead`."""
-    starts = _starts_soon(state, busy)
+def _ahead(state: State, queue: QueueState, busy: list[QueueState], starts: int) -> int:
+    """How many of its messages are among the next `starts`, which start within `claim_ahead`."""
     if state.config.polling == "strict":
         rivals: list[QueueState] = []
         starts = starts if busy[0] is queue else 0
