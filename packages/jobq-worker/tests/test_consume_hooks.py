@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -185,6 +186,86 @@ def test_a_hook_that_calls_on_twice_runs_the_handler_once_and_changes_nothing(
     assert bench.run(ran.append) == Succeeded()
     assert len(ran) == 1
     assert "second time" in lines.of("consume_hook_failed")[0]["exception"]
+
+
+# Any chain
+
+WAYS = ("passes", "raises before", "answers", "raises after", "swallows", "raises another")
+
+
+class Behaving(JobMiddleware):
+    """A hook that behaves in one of these ways; `way` and `name` are on what it raises."""
+
+    def __init__(self, way: str, name: str) -> None:
+        self.way = way
+        self.name = name
+
+    def consume(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
+        if self.way == "raises before":
+            raise ValueError(self.name)
+        if self.way == "answers":
+            return "answered"
+        try:
+            answer = call_next(job)
+        except ValueError:
+            if self.way == "swallows":
+                return "swallowed"
+            if self.way == "raises another":
+                raise NonRetryableError(self.name) from None
+            raise
+        if self.way == "raises after":
+            raise NonRetryableError(self.name)
+        return answer
+
+
+class BehavingAsync(Behaving):
+    async def consume(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
+        if self.way == "raises before":
+            raise ValueError(self.name)
+        if self.way == "answers":
+            return "answered"
+        try:
+            answer = await call_next(job)
+        except ValueError:
+            if self.way == "swallows":
+                return "swallowed"
+            if self.way == "raises another":
+                raise NonRetryableError(self.name) from None
+            raise
+        if self.way == "raises after":
+            raise NonRetryableError(self.name)
+        return answer
+
+
+def expected(ways: tuple[str, ...], handler: str) -> str | None:
+    """Who counts as having raised, None where nobody does: the innermost that was reached."""
+    for name, way in zip(("outer", "inner"), ways, strict=True):
+        if way == "raises before":
+            return name
+        if way == "answers":
+            return None
+    return "handler" if handler == "raises" else None
+
+
+@pytest.mark.parametrize("handler", ["returns", "raises"])
+@pytest.mark.parametrize("kinds", list(itertools.product([Behaving, BehavingAsync], repeat=2)))
+def test_in_any_chain_the_innermost_that_was_reached_decides(
+    bench: Bench, lines: Lines, kinds: tuple[type[Behaving], ...], handler: str
+) -> None:
+    def run(payload: Any) -> None:
+        if handler == "raises":
+            raise ValueError("handler")
+
+    for ways in itertools.product(WAYS, repeat=2):
+        lines.clear()
+        bench.middleware = [
+            kind(way, name) for kind, way, name in zip(kinds, ways, ("outer", "inner"), strict=True)
+        ]
+        result = bench.run(run)
+        who = expected(ways, handler)
+        assert isinstance(result, Succeeded if who is None else Raised), ways
+        failed = [line["exception"].splitlines()[-1] for line in lines.of("job_failed")]
+        assert failed == ([] if who is None else [f"ValueError: {who}"]), ways
 
 
 # A hook that ends before the handler does
