@@ -136,7 +136,7 @@ def tail_from(held: Held) -> list[Held]:
 
 
 def _must_stay(held: Held) -> bool:
-    """It waits for room, not for the end of a lost run of its own or its group's, which may hang."""
+    """It waits for room, not for the end of a lost run, its own or its group's, which may hang."""
     if not held.last_receive or held.queue.by_message.get(held.lease.message_id) is not held:
         return False
     return held.lane is None or held.lane.current is None or not held.lane.current.lost
