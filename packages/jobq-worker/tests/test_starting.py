@@ -253,6 +253,24 @@ def test_a_redrive_policy_that_comes_too_early_or_never_is_warned_of(
     assert all(fields["job_types"] == ["a"] for _, fields in bench.warnings)
 
 
+@pytest.mark.parametrize(
+    ("policy", "endless"),
+    [
+        (RetryPolicy(max_attempts=3), "always fails"),
+        (RetryPolicy(when_exhausted="discard"), "always fails"),
+        (RetryPolicy(max_attempts=3, when_exhausted="discard"), "ends its worker each time"),
+    ],
+)
+def test_the_warning_of_a_missing_redrive_policy_says_what_would_come_back_forever(
+    policy: RetryPolicy, endless: str
+) -> None:
+    bench = a_bench(policy)
+    bench.prepare(Described(info={"max_receive_count": None}))
+    ((event, fields),) = bench.warnings
+    assert event == "no_redrive_policy"
+    assert f"a job that {endless} comes back" in fields["remedy"]
+
+
 def test_what_never_comes_is_judged_by_all_levels_together() -> None:
     bench = a_bench(RetryPolicy(max_attempts=2), retry=RetryPolicy(when_exhausted="discard"))
     bench.handlers["b"] = Handler(print)

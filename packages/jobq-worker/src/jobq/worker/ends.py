@@ -62,7 +62,7 @@ class Ends:
             warn(
                 "no_redrive_policy",
                 queue=self._name,
-                remedy="a job that always fails comes back until its message expires: "
+                remedy=f"a job that {self._endless()} comes back until its message expires: "
                 "give the queue a redrive policy with a dead-letter queue",
             )
             return
@@ -86,6 +86,12 @@ class Ends:
                 remedy="the redrive policy takes these jobs before their when_exhausted counts: "
                 "lower max_attempts, or raise maxReceiveCount",
             )
+
+    def _endless(self) -> str:
+        """What no retry policy ends."""
+        ended = [one for one in self._policies.values() if one.when_exhausted != "redrive"]
+        all_ended = len(ended) == len(self._policies) and all(one.max_attempts for one in ended)
+        return "ends its worker each time" if all_ended else "always fails"
 
     def _types(self, which: Callable[[RetryPolicy], bool]) -> list[str]:
         return sorted(job_type for job_type, policy in self._policies.items() if which(policy))
