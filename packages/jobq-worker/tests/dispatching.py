@@ -43,7 +43,7 @@ class Bench:
         self.queue_retry: RetryPolicy | None = None
         self.worker_retry: RetryPolicy | None = None
         self.stopping = threading.Event()
-        self.cancel_after: float | None = None
+        self.lost_after: float | None = None
 
     def handler(self, function: Callable[[Any], Any], **options: Any) -> Handler:
         async def awaited(payload: Any) -> Any:
@@ -89,9 +89,14 @@ class Bench:
     async def _task(self, dispatcher: Dispatcher, run: Run) -> Finished:
         context = dispatcher.context.copy()
         task = asyncio.create_task(dispatcher.run_async(run), context=context)
-        if self.cancel_after is not None:
-            asyncio.get_running_loop().call_later(self.cancel_after, task.cancel)
+        if self.lost_after is not None:
+            asyncio.get_running_loop().call_later(self.lost_after, _lose, run, task)
         return await task
+
+
+def _lose(run: Run, task: asyncio.Task[Any]) -> None:
+    run.job.lease_lost.set()
+    task.cancel()
 
 
 async def _wait(awaitable: Awaitable[Any]) -> Any:

@@ -378,7 +378,18 @@ def test_a_job_has_not_succeeded_while_its_handler_still_runs_in_a_hooks_task(li
     assert ended
 
 
-def test_a_handler_in_a_hooks_task_is_cancelled_when_its_job_is(lines: Lines) -> None:
+class Shielding(Leaving):
+    """Waits for its task, but isn't cancelled with it."""
+
+    async def consume(self, job: Job, call_next: Callable[[Job], Any]) -> Any:
+        self.tasks.append(asyncio.ensure_future(call_next(job)))
+        return await asyncio.shield(self.tasks[-1])
+
+
+@pytest.mark.parametrize("hook", [Leaving, Shielding])
+def test_a_handler_in_a_hooks_task_is_cancelled_when_its_lease_is_lost(
+    lines: Lines, hook: type[Leaving]
+) -> None:
     bench, cancelled = Bench("async"), list[str]()
 
     async def handler(payload: Any) -> None:
@@ -388,7 +399,7 @@ def test_a_handler_in_a_hooks_task_is_cancelled_when_its_job_is(lines: Lines) ->
             cancelled.append("handler")
             raise
 
-    bench.middleware = [Leaving()]
-    bench.cancel_after = 0.05
+    bench.middleware = [hook()]
+    bench.lost_after = 0.05
     assert isinstance(bench.run(Handler(handler)), Raised)
     assert cancelled == ["handler"]

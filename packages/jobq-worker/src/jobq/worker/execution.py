@@ -1,4 +1,4 @@
-"""One run of a job: its handler inside its hooks, and the end that neither may slip away from."""
+"""One run of a job: its handler inside its hooks, up to the end of both."""
 
 from __future__ import annotations
 
@@ -85,17 +85,23 @@ class Execution:
             ended.wait()
 
     async def wait_async(self) -> None:
-        """The same for one in another task, which is cancelled with this one."""
+        """The same for one in another task, which is cancelled where this job is."""
         if self._ended or self._take_turn():
             return
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
         self._wake = partial(loop.call_soon_threadsafe, ended.set)
+        record: Record = self._run.job
+        if record.lease_lost.is_set():
+            self._cancel()
         while not self._ended:
             try:
                 await ended.wait()
-            except asyncio.CancelledError as error:
-                if self._task is not None:
-                    self._task.cancel(*error.args)
+            except asyncio.CancelledError:
+                self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel("the lease of this job's message is lost")
 
     def _inside(self, hooks: tuple[Hook, ...], job: Job) -> Any:
         try:
