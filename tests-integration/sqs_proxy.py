@@ -212,9 +212,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
+        text = self.rfile.read(length)
+        if len(text) < length:
+            # A client that was killed meanwhile has asked for nothing.
+            self.close_connection = True
+            return
         request = Request(
             operation=self.headers.get("X-Amz-Target", "").rpartition(".")[2],
-            body=json.loads(self.rfile.read(length) or b"{}"),
+            body=json.loads(text or b"{}"),
             headers={
                 name: value
                 for name, value in self.headers.items()

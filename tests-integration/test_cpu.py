@@ -1,6 +1,6 @@
 """What a worker spends while it has nothing to do: under 1 % of a core beyond its handlers.
 
-A minute with `--full`, else a quarter of one.
+A minute with `--full`, else a fifth of one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_p1_p2_a_worker_that_is_idle_or_saturated_or_paused_uses_no_cpu(
     tmp_path: Path,
 ) -> None:
     """P1 and P2, each in a process of its own, all at the same time."""
-    seconds = figure(15, 60)
+    seconds = figure(12, 60)
     idle = {f"q{n}": {"name": bench.queue(f"idle{n}").name} for n in range(5)}
     paused = {f"q{n}": {"name": bench.queue(f"paused{n}").name} for n in range(5)}
     busy, ledger = bench.queue("busy"), bench.queue("busy.fifo")
