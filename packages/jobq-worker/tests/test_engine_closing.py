@@ -77,7 +77,7 @@ def test_a_success_in_between_starts_the_count_anew() -> None:
     driven = Driven()
     for n in range(30):
         driven.work(1, first=n)
-        driven.answer_delete(None if n % 9 == 8 else QueueNotFoundError("gone"))
+        driven.answer_delete(None if n % 9 == 8 else BackendError("bad request"))
         driven.now += 0.1
     assert "queue_closed" not in driven.notices()
 
@@ -107,6 +107,16 @@ def test_receipts_that_are_no_longer_good_count_neither_way() -> None:
     driven.answer_delete(LeaseLostError("not the latest"))
     assert "queue_closed" not in driven.notices()
     assert {outcome for _, outcome in driven.outcomes()} == {"delete_failed"}
+
+
+def test_a_queue_that_is_gone_is_not_closed_so_that_it_is_served_once_it_is_made_again() -> None:
+    driven = Driven()
+    for n in range(12):
+        driven.work(1, first=n)
+        driven.answer_delete(QueueNotFoundError("no such queue"))
+        driven.now += 0.1
+    assert "queue_closed" not in driven.notices()
+    assert driven.polls() != []
 
 
 def test_what_was_refused_is_tried_again_on_the_backoff_under_the_heartbeat() -> None:

@@ -6,7 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Literal
 
-from jobq.core import BackendError, LeaseLostError
+from jobq.core import BackendError, LeaseLostError, QueueNotFoundError
 from jobq.worker.engine import closing, lanes
 from jobq.worker.engine.commands import Ack, Nack
 from jobq.worker.engine.state import Call, Phase, Settlement
@@ -152,9 +152,12 @@ def settled(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> N
             _done(state, call, held)
         elif isinstance(error, LeaseLostError):
             _refused_receipt(state, held)
+        elif isinstance(error, QueueNotFoundError):
+            # Its messages are gone with it, and its receives say when it is there again.
+            _give_up(state, held, error)
         else:
             refusals.append(error)
-            if isinstance(error, BackendError) and (error.retryable or error.denied):
+            if _is_worth_another(error):
                 again.append(held)
             else:
                 _give_up(state, held, error)
@@ -171,6 +174,10 @@ def _refused(state: State, call: Call, again: list[Held], refusals: list[JobqErr
     at = state.now + state.backoff(failures)
     for held in again:
         _requeue(state, call, held, at=at)
+
+
+def _is_worth_another(error: JobqError) -> bool:
+    return isinstance(error, BackendError) and (error.retryable or error.denied)
 
 
 def _requeue(state: State, call: Call, held: Held, *, at: float) -> None:
