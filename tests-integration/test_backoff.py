@@ -66,13 +66,15 @@ class Faults:
 
 @dataclass(frozen=True)
 class Seen:
-    """What came of it. `gone_at` and `back_at` are when the queue was deleted and made again."""
+    """What came of it. `sent` is when each job of the stream was sent, `back_at` when the deleted
+    queue was made again.
+    """
 
     bench: Bench
     worker: Process
     queues: dict[str, SqsQueue]
     began: float
-    gone_at: float
+    sent: dict[str, float]
     back_at: float
     exit_code: int
 
@@ -111,9 +113,10 @@ def seen(ministack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             until(lambda: bench.traffic.of("ReceiveMessage", queue=gone.name), "a first receive")
             url = bench.client.get_queue_url(QueueName=gone.name)["QueueUrl"]
             bench.client.delete_queue(QueueUrl=url)
-            gone_at = time.monotonic()
+            sent: dict[str, float] = {}
             for n in range(STREAM):
                 name = "good.fifo" if n % 2 else "good"
+                sent[f"good{n}"] = time.monotonic()
                 bench.send(queues[name], [job("sync", f"good{n}", group=f"g{n}")])
                 time.sleep(0.1)
             until(lambda: len(worker.of("receive_failed")) >= 3, "warnings of three queues")
@@ -129,7 +132,7 @@ def seen(ministack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             worker=worker,
             queues=queues,
             began=faults.began,
-            gone_at=gone_at,
+            sent=sent,
             back_at=back_at,
             exit_code=code,
         )
@@ -157,9 +160,10 @@ def test_p3_a_queue_that_is_gone_costs_a_few_calls_and_a_line_and_is_served_when
     (served_at,) = seen.ends("gone")
     assert served_at - seen.back_at < 60
     # The jobs of the others, sent ten a second meanwhile, are done as they come.
-    ends = seen.ends("good") + seen.ends("good.fifo")
-    assert len(ends) == STREAM
-    assert max(ends) - seen.gone_at < STREAM * 0.1 + 3
+    ends = {note.id: note.at for note in seen.bench.journal.of("end")}
+    delays = [ends[one] - at for one, at in seen.sent.items()]
+    assert len(delays) == STREAM
+    assert max(delays) < 3
 
 
 def test_p8_over_the_in_flight_limit_receives_back_off_and_the_job_runs_once(seen: Seen) -> None:
@@ -188,7 +192,7 @@ def test_m4_a_job_that_fails_four_times_comes_back_after_1_2_4_and_8_seconds(see
     assert len(gaps) == 4
     for gap, delay in zip(gaps, (1, 2, 4, 8), strict=True):
         # ministack looks for what has become visible now and then, and a long poll may be out.
-        assert delay - 0.1 <= gap <= delay + 2.5
+        assert delay - 0.1 <= gap <= delay + 3.5
     outcomes = [line["outcome"] for line in seen.lines("failing", "job_finished")]
     assert outcomes == ["retry"] * 4 + ["success"]
     assert is_empty(seen.queues["failing"])

@@ -127,17 +127,29 @@ def test_l12_jobs_whose_deletes_are_throttled_past_their_leases_run_once(bench: 
 
 
 def test_l13_a_role_that_may_not_delete_runs_jobs_once_and_claims_no_more(bench: Bench) -> None:
-    queue = bench.queue("jobs")
-    bench.send(queue, [job(("sync", "async")[n % 2], f"j{n}") for n in range(40)])
+    standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
+    for kind, queue in (("s", standard), ("f", fifo)):
+        bench.send(
+            queue, [job(("sync", "async")[n % 2], f"{kind}{n}", group=f"g{n}") for n in range(40)]
+        )
     bench.proxy.intercept = refuse_first(1000, is_delete, "AccessDeniedException", status=403)
-    with bench.worker({"q": {"name": queue.name, "visibility_timeout": 2}}, **QUICK) as worker:
-        worker.until_logged("queue_closed")
+    definitions = {
+        "standard": {"name": standard.name, "visibility_timeout": 2},
+        "fifo": {"name": fifo.name, "visibility_timeout": 2},
+    }
+    with bench.worker(definitions, **QUICK) as worker:
+        until(lambda: len(worker.of("queue_closed")) == 2, "both queues closed")
         received = len(bench.traffic.received)
-        refused_at = bench.traffic.deletes[0].answered_at
+        refused: dict[str, float] = {}
+        for one in bench.traffic.deletes:
+            refused.setdefault(one.request.queue, one.answered_at)
         time.sleep(3)
+        assert worker.running
     started = bench.journal.started()
-    assert len(started) == len(set(started)) < 40
-    late = [one for one in bench.traffic.receives if one.request.at > refused_at + 0.5]
+    assert len(started) == len(set(started)) < 80
+    late = [
+        one for one in bench.traffic.receives if one.request.at > refused[one.request.queue] + 0.5
+    ]
     assert not late
     assert len(bench.traffic.received) <= received + 10
     assert bench.traffic.deleted == []
