@@ -58,6 +58,25 @@ def test_run_async_that_is_cancelled_twice_lets_its_jobs_end_all_the_same(
     assert_adds_up(worker.last_line(), received=3)
 
 
+@pytest.mark.parametrize("handler", ["sync", "async"])
+def test_run_async_that_is_cancelled_under_a_job_that_outlasts_the_stop_ends_in_time(
+    bench: Bench, handler: str
+) -> None:
+    queue = bench.queue("jobs")
+    bench.send(queue, [job(handler, "j", seconds=60)])
+    options: dict[str, Any] = {"idle_wait_seconds": 1, "shutdown_timeout": 2}
+    with bench.worker({"q": {"name": queue.name}}, host="cancel", **options) as worker:
+        bench.until_started(1)
+        at = worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+        assert 2 <= time.monotonic() - at < 2 + 3
+    assert worker.of("cancelled")
+    assert bench.journal.ended() == bench.traffic.deleted == []
+    line = worker.last_line()
+    assert_adds_up(line, received=1)
+    assert (line["exit_code"], line["still_running"]) == (1, 1)
+
+
 @pytest.mark.parametrize(("handler", "concurrency"), [("sync", 2), ("async", 8)])
 def test_c6_a_worker_outside_the_main_thread_is_stopped_by_ctrl_c_of_its_program(
     bench: Bench, handler: str, concurrency: int

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import breakages
 import pytest
 from bench import Bench, bench_on, drain, job
-from processes import Process
+from processes import Process, until
 
 from jobq.core import JobRequest, Message
 from jobq.sqs.common.queue import SqsQueue
@@ -159,3 +160,23 @@ def test_s4_s6_a_stop_at_any_instant_is_in_time_and_accounts_for_everything(
         failures = [failure for failure in pool.map(try_one, seeds) if failure]
     print(f"{len(seeds)} stops from seed {seed} in {time.monotonic() - began:.0f} s")
     assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_s4_a_stop_before_the_queues_have_answered_is_at_once(
+    bench: Bench, number: signal.Signals
+) -> None:
+    queue = bench.queue("jobs")
+    ids = bench.send(queue, [job("sync", "j")])
+    bench.proxy.intercept = breakages.late(20)
+    worker = Process(bench.proxy.url, bench.settings({"q": {"name": queue.name}}))
+    try:
+        until(lambda: bench.proxy.waiting, "a first question")
+        at = worker.signal(number)
+        assert worker.wait() == 0
+        assert time.monotonic() - at < SLACK
+    finally:
+        worker.end()
+    line = worker.last_line()
+    assert (line["received"], line["exit_code"]) == (0, 0)
+    assert drain(queue) == ids

@@ -255,6 +255,21 @@ def test_a_web_server_that_is_not_sqs(kind: Kind) -> None:
         queue.publish(MESSAGE)
 
 
+OTHER_SHAPES: list[Any] = [None, [], "Messages", {"Messages": "m"}, {"Messages": [{}]}]
+
+
+@pytest.mark.parametrize("reply", OTHER_SHAPES, ids=str)
+def test_json_of_another_shape_is_an_error_of_jobq_s_and_worth_another_try(
+    kind: Kind, reply: Any
+) -> None:
+    said = "check that the endpoint is one of SQS"
+    with failing(kind, *[(200, reply)] * 2) as (queue, _):
+        for ask in (lambda: queue.claim(visibility=30), queue.stats):
+            with pytest.raises(BackendError, match=said) as raised:
+                ask()
+            assert raised.value.retryable
+
+
 def test_a_receipt_that_is_no_longer_good(kind: Kind) -> None:
     received = {"Messages": [{"MessageId": "m", "Body": "b", "ReceiptHandle": "r"}]}
     lost = fault("MessageNotInflight")
