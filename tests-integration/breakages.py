@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sqs_proxy import Forward, Intercept, Reply, Request, Wire, page, refusal, written
 
@@ -102,12 +102,6 @@ def unavailable(request: Request, forward: Forward) -> Reply:
     return refusal("ServiceUnavailable", status=503, fault="Receiver")
 
 
-def only(concerns: Callable[[Request], bool], fault: Intercept) -> Intercept:
-    return lambda request, forward: (
-        fault(request, forward) if concerns(request) else forward(request)
-    )
-
-
 class Mischief:
     """Breaks a share of the requests by the draws of a seed, `most` at most, and counts them.
 
@@ -125,12 +119,14 @@ class Mischief:
         self.counts: Counter[str] = Counter()
 
     def __call__(self, request: Request, forward: Forward) -> Reply | Wire:
-        with self._lock:
-            strikes = self._left > 0 and self._chance.random() < self._share
-            if not strikes:
-                name = None
-            else:
-                self._left -= 1
-                name = self._chance.choice(sorted(self._faults))
-                self.counts[name] += 1
+        name = self._drawn()
         return forward(request) if name is None else self._faults[name](request, forward)
+
+    def _drawn(self) -> str | None:
+        with self._lock:
+            if not self._left or self._chance.random() >= self._share:
+                return None
+            self._left -= 1
+            name = self._chance.choice(sorted(self._faults))
+            self.counts[name] += 1
+            return name
