@@ -12,13 +12,21 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from jobq.core import BackendError, ExtendResult, JobqError, Message, RetryPolicy
+from jobq.core import (
+    BackendError,
+    ExtendResult,
+    JobqError,
+    LeaseLostError,
+    Message,
+    RetryPolicy,
+)
 from jobq.core.memory.store import Redrive, Store
 from jobq.core.retries import DEFAULT_RETRY
 from jobq.worker.engine import PULSE_SECONDS, Engine
 from jobq.worker.engine.commands import (
     Abandon,
     Ack,
+    DeadLetter,
     Exit,
     Extend,
     JobEnded,
@@ -29,6 +37,7 @@ from jobq.worker.engine.commands import (
 )
 from jobq.worker.engine.config import EngineConfig, QueueConfig
 from jobq.worker.engine.events import (
+    DeadLettered,
     Delivery,
     Extended,
     Finished,
@@ -47,8 +56,11 @@ from jobq.worker.engine.events import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from jobq.core import Lease
+
+    SettlingCall: TypeAlias = Ack | Nack | Extend | DeadLetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +92,35 @@ class Fault:
 
 
 THROTTLED = BackendError("slow down", retryable=True, throttled=True)
+UNAVAILABLE = BackendError("try later", retryable=True)
 DENIED = BackendError("not allowed", denied=True)
+INVALID = BackendError("that makes no sense")
+# The request never arrives, or its reply is lost after all was done; the client's patience ends.
+LOST_REQUEST = BackendError("no connection", retryable=True)
+LOST_REPLY = BackendError("no reply", retryable=True)
+PATIENCE_SECONDS = 5.0
+
+
+class Watcher:
+    """Is shown what goes on; what it overrides it looks at."""
+
+    def told(self, worker: SimulatedWorker, events: Sequence[Any], commands: list[Any]) -> None:
+        """The engine took these in, and answered with these."""
+
+    def arrived(self, worker: SimulatedWorker, command: Receive, leases: list[Lease]) -> None:
+        """A reply with messages reached the process, which may not have read it yet."""
+
+    def calling(self, worker: SimulatedWorker, command: SettlingCall, live: list[Lease]) -> None:
+        """A settling call went out, with those leases that had not run out."""
+
+    def done(self, worker: SimulatedWorker, command: SettlingCall, lease: Lease) -> None:
+        """The server did what was asked for one lease."""
+
+    def began(self, worker: SimulatedWorker, run: Run) -> None:
+        """A handler started."""
+
+    def over(self, worker: SimulatedWorker, run: Run, result: Any) -> None:
+        """A handler came to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +148,27 @@ class Start:
 
 
 class World:
-    """A clock, queues, and whatever workers are started on them."""
+    """A clock, queues, and whatever workers are started on them.
 
-    def __init__(self, seed: int = 1, *, latency: tuple[float, float] = (0.002, 0.01)) -> None:
+    A worker is woken once a second, as its runner does; without `pulses` only where that can make
+    a difference, which costs less. `late` draws how long a thread needs to take a command up.
+    """
+
+    def __init__(
+        self,
+        seed: int = 1,
+        *,
+        latency: tuple[float, float] = (0.002, 0.01),
+        pulses: bool = True,
+        fair: bool = True,
+        watcher: Watcher | None = None,
+    ) -> None:
         self.random = random.Random(seed)
         self.latency = latency
+        self.pulses = pulses
+        self.fair = fair
+        self.watcher = watcher or Watcher()
+        self.late: Callable[[], float] = lambda: 0.0
         self.now = 1000.0
         self.stores: dict[str, Store] = {}
         self.workers: list[SimulatedWorker] = []
@@ -123,6 +179,10 @@ class World:
         self.conduct: dict[str, list[Conduct]] = {}
         self.usual: Conduct = Conduct()
         self.faults: dict[str, Fault] = defaultdict(Fault)
+        self.denied: dict[str, float] = {}
+        self.outage_ends = 0.0
+        self.wall_clock_ahead = 0.0
+        self.copies: list[str] = []
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._waiting: dict[str, list[Callable[[], bool]]] = defaultdict(list)
@@ -155,7 +215,7 @@ class World:
                     delay_seconds=delay,
                 ),
                 now=self.now,
-                unix_time=self.now,
+                unix_time=self.now + self.wall_clock_ahead,
             )
         self.changed(queue)
 
@@ -192,7 +252,10 @@ class World:
 
     def changed(self, queue: str) -> None:
         """Something may have become visible: serve who waits."""
-        self._waiting[queue] = [serve for serve in self._waiting.pop(queue, []) if not serve()]
+        waiting = self._waiting.pop(queue, [])
+        if not self.fair:
+            self.random.shuffle(waiting)
+        self._waiting[queue] = [serve for serve in waiting if not serve()]
         self.watch(queue)
 
     def watch(self, queue: str) -> None:
@@ -212,8 +275,16 @@ class World:
         self._waiting[queue].append(serve)
 
     def fault(self, kind: str) -> JobqError | None:
-        errors = self.faults[kind].errors
+        errors = self.faults[kind].errors if kind in self.faults else None
         return errors.pop(0) if errors else None
+
+    def trouble(self, kind: str, queue: str) -> JobqError | None:
+        """What a whole call meets instead of its answer."""
+        if self.now < self.outage_ends:
+            return LOST_REQUEST
+        if self.now < self.denied.get(f"{kind} {queue}", 0):
+            return DENIED
+        return self.fault(f"{kind} on {queue}")
 
     def conduct_of(self, body: str) -> Conduct:
         planned = self.conduct.get(body)
@@ -253,18 +324,22 @@ class World:
 
 
 class SimulatedWorker:
-    """An engine with executors that take simulated time."""
+    """An engine with executors that take simulated time.
+
+    `ahead` is how far its own clock is before the world's.
+    """
 
     def __init__(self, world: World, number: int, *, queues: Sequence[Any] = (), **options: Any):
         self.world = world
         self.number = number
+        self.ahead = 0.0
         configs = tuple(
             queue if isinstance(queue, QueueConfig) else self.config_of(queue)
             for queue in (queues or world.stores)
         )
         self.config = EngineConfig(queues=configs, **options)
         self.by_name = {queue.name: queue for queue in configs}
-        self.engine = Engine(self.config, now=world.now, random=world.random.random)
+        self.engine = Engine(self.config, now=self.now, random=world.random.random)
         self.verdict: Callable[[str], Any] = lambda body: (
             "malformed"
             if body.startswith("malformed")
@@ -279,6 +354,7 @@ class SimulatedWorker:
         self.stalled_until = 0.0
         self.running: dict[int, tuple[Run, Conduct]] = {}
         self._tick = 0
+        self._stood_still = False
         self.tell(Tick())
 
     @staticmethod
@@ -286,12 +362,23 @@ class SimulatedWorker:
         settings: dict[str, Any] = {"visibility": 30.0, "ordered": name.endswith(".fifo"), **more}
         return QueueConfig(name=name, **settings)
 
+    @property
+    def now(self) -> float:
+        return self.world.now + self.ahead
+
     def stop(self) -> None:
         self.tell(StopRequested())
 
     def stall(self, seconds: float) -> None:
         """The process stands still; what reaches it meanwhile is read afterwards."""
+        self._last_pulse()
         self.stalled_until = max(self.stalled_until, self.world.now + seconds)
+
+    def jump(self, seconds: float) -> None:
+        """The machine slept, or so its clock says, which counts that."""
+        self._last_pulse()
+        self.ahead += seconds
+        self.world.after(self.world.random.random() * PULSE_SECONDS, lambda: self.tell(Tick()))
 
     def kill(self) -> None:
         self.dead = True
@@ -308,28 +395,48 @@ class SimulatedWorker:
         if self.world.now < self.stalled_until:
             self.world.after(self.stalled_until - self.world.now, lambda: self.tell(*events))
             return
-        for command in self.engine.handle(events, self.world.now):
+        if not self.world.pulses and not self._stood_still:
+            self._pulsed_until(self.now - PULSE_SECONDS)
+        self._stood_still = False
+        commands = self.engine.handle(events, self.now)
+        self.world.watcher.told(self, events, commands)
+        for command in commands:
             self._obey(command)
+        self._sleep()
+
+    def _sleep(self) -> None:
         self._tick += 1
         tick = self._tick
-        at = min(self.engine.wake_at(), self.world.now + PULSE_SECONDS)
-        assert at > self.world.now, "the engine would spin"
-        self.world.after(at - self.world.now, lambda: self._pulse(tick))
+        seconds = self.engine.wake_at() - self.now
+        if self.world.pulses:
+            seconds = min(seconds, PULSE_SECONDS)
+        assert seconds > 0, "the engine would spin"
+        if seconds < float("inf") and self.exit is None:
+            self.world.after(seconds, lambda: self._pulse(tick))
 
     def _pulse(self, tick: int) -> None:
         if tick == self._tick:
             self.tell(Tick())
+
+    def _pulsed_until(self, at: float) -> None:
+        # All that a pulse in between would have done.
+        self.engine.state.awake_at = max(self.engine.state.awake_at, at)
+
+    def _last_pulse(self) -> None:
+        if not self.world.pulses and not self._stood_still:
+            self._pulsed_until(self.now - self.world.random.random() * PULSE_SECONDS)
+        self._stood_still = True
 
     def _obey(self, command: Any) -> None:
         match command:
             case Receive():
                 self.world.after(self.world.delay(), lambda: self._receive(command))
             case Run():
-                self._run(command)
+                self._soon(lambda: self._run(command))
             case Abandon(key):
                 self._abandon(key)
-            case Ack() | Nack() | Extend():
-                self.world.after(self.world.delay(), lambda: self._call(command))
+            case Ack() | Nack() | Extend() | DeadLetter():
+                self._soon(lambda: self._call(command))
             case JobEnded():
                 self.ended.append(command)
             case Notice():
@@ -339,11 +446,27 @@ class SimulatedWorker:
             case _:
                 pass
 
+    def _soon(self, action: Callable[[], None]) -> None:
+        """A thread of the process takes it up, once it has time and the process doesn't stand."""
+        late = self.world.late()
+        if late:
+            self.world.after(late, lambda: self._awake(action))
+        else:
+            action()
+
+    def _awake(self, action: Callable[[], None]) -> None:
+        if self.dead:
+            return
+        if self.world.now < self.stalled_until:
+            self.world.after(self.stalled_until - self.world.now, lambda: self._awake(action))
+        else:
+            action()
+
     # --- receives ----------------------------------------------------------------------------
 
     def _receive(self, command: Receive) -> None:
         world = self.world
-        sent_at = world.now
+        sent_at = self.now
         if self.dead:
             return
         world.requests.append(
@@ -351,9 +474,12 @@ class SimulatedWorker:
                 world.now, "receive", command.queue, self.number, command.max_messages, command.wait
             )
         )
-        error = world.fault(f"receive {command.queue}")
-        if error is not None:
-            world.after(world.delay(), lambda: self.tell(ReceiveFailed(command.poll, error)))
+        trouble = world.trouble("receive", command.queue)
+        error = world.fault(f"receive {command.queue}") or trouble
+        if error is not None and trouble is not LOST_REPLY:
+            seconds = PATIENCE_SECONDS if trouble is LOST_REQUEST else world.delay()
+            failed = ReceiveFailed(command.poll, error)
+            world.after(seconds, lambda: self.tell(failed))
             return
         deadline = world.now + command.wait
         answered = False
@@ -368,7 +494,11 @@ class SimulatedWorker:
             if leases or world.now >= deadline:
                 answered = True
                 world.watch(command.queue)
-                self._reply(command, leases, sent_at)
+                if trouble is LOST_REPLY:
+                    lost = ReceiveFailed(command.poll, LOST_REPLY)
+                    world.after(PATIENCE_SECONDS, lambda: self.tell(lost))
+                else:
+                    self._reply(command, leases, sent_at)
             return answered
 
         if not serve():
@@ -379,80 +509,106 @@ class SimulatedWorker:
         self.tell(ReceiveSkipped(command.poll))
 
     def _reply(self, command: Receive, leases: list[Lease], sent_at: float) -> None:
-        def arrive() -> None:
+        def read() -> None:
             if self.world.now < self.stalled_until:
-                self.world.after(self.stalled_until - self.world.now, arrive)
+                self.world.after(self.stalled_until - self.world.now, read)
                 return
-            dated = sent_at if command.wait == 0 else self.world.now
-            self.tell(
-                Received(
-                    command.poll,
-                    tuple(
-                        Delivery(
-                            redate(lease, dated + command.visibility), self.verdict(lease.body)
-                        )
-                        for lease in leases
-                    ),
-                )
-            )
+            dated = (sent_at if command.wait == 0 else self.now) + command.visibility
+            deliveries = [Delivery(redate(one, dated), self.verdict(one.body)) for one in leases]
+            self.tell(Received(command.poll, tuple(deliveries)))
+
+        def arrive() -> None:
+            if leases and not self.dead:
+                self.world.watcher.arrived(self, command, leases)
+            read()
 
         self.world.after(self.world.delay(), arrive)
 
     # --- settling calls ----------------------------------------------------------------------
 
-    def _call(self, command: Ack | Nack | Extend) -> None:
-        if self.dead:
+    def _call(self, command: SettlingCall) -> None:
+        """Send what has not run out; what has is answered for without a request."""
+        world, now = self.world, self.now
+        live = [lease for lease in command.leases if lease.expires_at > now]
+        world.watcher.calling(self, command, live)
+        if not live:
+            self.tell_soon(command, [RAN_OUT for _ in command.leases], now)
             return
-        kind = type(command).__name__.lower()
-        sent_at = self.world.now
-        self.world.requests.append(
-            Request(self.world.now, kind, command.queue, self.number, len(command.leases))
-        )
-        results = [self._settle(command, lease, kind) for lease in command.leases]
-        self.world.changed(command.queue)
+        world.after(world.delay(), lambda: self._serve(command, live, now))
 
-        def answer() -> None:
-            if isinstance(command, Extend):
-                visible = sent_at + command.visibility
-                self.tell(
-                    Extended(
-                        command.call,
-                        tuple(
-                            ExtendResult(error=error)
-                            if error
-                            else ExtendResult(lease=redate(lease, visible))
-                            for lease, error in zip(command.leases, results, strict=True)
-                        ),
-                    )
-                )
+    def _serve(self, command: SettlingCall, live: list[Lease], sent_at: float) -> None:
+        world = self.world
+        kind = KINDS[type(command)]
+        world.requests.append(
+            Request(world.now, kind, command.queue, self.number, len(command.leases))
+        )
+        trouble = world.trouble(kind, command.queue)
+        seconds = world.delay()
+        results: list[JobqError | None] = []
+        for lease in command.leases:
+            if lease not in live:
+                results.append(RAN_OUT)
+            elif trouble is None or trouble is LOST_REPLY:
+                done = self._settle(command, lease, kind)
+                results.append(trouble or done)
             else:
+                results.append(trouble)
+        if trouble is LOST_REPLY or trouble is LOST_REQUEST:
+            seconds = PATIENCE_SECONDS
+        if not isinstance(command, DeadLetter):
+            world.changed(command.queue)
+        world.after(seconds, lambda: self._answer(command, results, sent_at))
+
+    def tell_soon(
+        self, command: SettlingCall, results: Sequence[JobqError | None], sent_at: float
+    ) -> None:
+        self.world.after(0, lambda: self._answer(command, results, sent_at))
+
+    def _answer(
+        self, command: SettlingCall, results: Sequence[JobqError | None], sent_at: float
+    ) -> None:
+        match command:
+            case Extend(call=call, visibility=visibility):
+                visible = sent_at + visibility
+                extended = [
+                    ExtendResult(lease=None if error else redate(lease, visible), error=error)
+                    for lease, error in zip(command.leases, results, strict=True)
+                ]
+                self.tell(Extended(call, tuple(extended)))
+            case DeadLetter(call=call):
+                self.tell(DeadLettered(call, tuple(results)))
+            case _:
                 self.tell(Settled(command.call, tuple(results)))
 
-        self.world.after(self.world.delay(), answer)
-
-    def _settle(self, command: Ack | Nack | Extend, lease: Lease, kind: str) -> JobqError | None:
+    def _settle(self, command: SettlingCall, lease: Lease, kind: str) -> JobqError | None:
         world = self.world
         error = world.fault(f"{kind} {lease.body}") or world.fault(kind)
         if error is not None:
             return error
         store = world.stores[command.queue]
         try:
-            if isinstance(command, Ack):
-                store.delete(lease.receipt, now=world.now)
-                world.deleted.append(lease.body)
-            else:
-                seconds = command.delay if isinstance(command, Nack) else command.visibility
-                store.change_visibility(lease.receipt, int(seconds), now=world.now)
+            match command:
+                case Ack():
+                    before = store.entries().get(lease.message_id)
+                    store.delete(lease.receipt, now=world.now)
+                    if before is not None and lease.message_id not in store.entries():
+                        world.deleted.append(lease.body)
+                case DeadLetter():
+                    world.copies.append(lease.message_id)
+                case Nack(delay=seconds) | Extend(visibility=seconds):
+                    store.change_visibility(lease.receipt, int(seconds), now=world.now)
         except JobqError as refused:
             return refused
+        world.watcher.done(self, command, lease)
         return None
 
     # --- runs --------------------------------------------------------------------------------
 
     def _run(self, command: Run) -> None:
         world = self.world
-        if world.now >= command.not_after:
-            world.after(0, lambda: self.tell(Finished(command.key, NotStarted(), world.now)))
+        if self.now >= command.not_after:
+            finished = Finished(command.key, NotStarted(), self.now)
+            world.after(0, lambda: self.tell(finished))
             return
         conduct = world.conduct_of(command.lease.body)
         world.starts.append(
@@ -465,17 +621,27 @@ class SimulatedWorker:
                 self.number,
             )
         )
+        world.watcher.began(self, command)
         self.running[command.key] = (command, conduct)
         world.after(conduct.seconds, lambda: self._finish(command.key, conduct.result))
 
     def _finish(self, key: int, result: Any) -> None:
-        if self.running.pop(key, None) is not None:
-            self.tell(Finished(key, result, self.world.now))
+        if self.world.now < self.stalled_until:
+            self.world.after(self.stalled_until - self.world.now, lambda: self._finish(key, result))
+            return
+        run, _ = self.running.pop(key, (None, None))
+        if run is not None and not self.dead:
+            self.world.watcher.over(self, run, result)
+            self.tell(Finished(key, result, self.now))
 
     def _abandon(self, key: int) -> None:
         if key in self.running and self.running[key][1].cancellable:
             cut = Raised(DEFAULT_RETRY)
             self.world.after(0, lambda: self._finish(key, cut))
+
+
+KINDS = {Ack: "ack", Nack: "nack", Extend: "extend", DeadLetter: "copy"}
+RAN_OUT = LeaseLostError("the lease ran out before the call went out")
 
 
 def redate(lease: Lease, expires_at: float) -> Lease:

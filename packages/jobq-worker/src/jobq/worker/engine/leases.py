@@ -39,10 +39,13 @@ def date(state: State, held: Held, lease: Lease, *, received_at: float | None = 
     state.due(held, held.extend_at)
 
 
+def start_by(held: Held) -> float:
+    """From then on the lease has so little left that the way of its reply may have used it up."""
+    return held.visible_at - min(START_MARGIN_SECONDS, held.queue.config.visibility / 10)
+
+
 def may_run_out(state: State, held: Held) -> bool:
-    """The lease has so little left that the way of its reply may have used it up."""
-    margin = min(START_MARGIN_SECONDS, held.queue.config.visibility / 10)
-    return state.now >= held.visible_at - margin
+    return state.now >= start_by(held)
 
 
 def check(state: State, queue: QueueState) -> None:
@@ -70,7 +73,8 @@ def _due(state: State, held: Held) -> float:
     if held.lost or held.in_call:
         return math.inf
     due = held.visible_at
-    if not held.extending and held.extend_at < held.runtime_ends and not _goes_now(state, held):
+    beats = max(held.extend_at, state.now) < held.runtime_ends
+    if beats and not held.extending and not _goes_now(state, held):
         due = min(due, held.extend_at)
     if held.phase is Phase.RUNNING:
         due = min(due, held.runtime_ends)

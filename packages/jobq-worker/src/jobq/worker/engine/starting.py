@@ -73,7 +73,7 @@ def _start(state: State, held: Held) -> None:
     queue.urgent.pop(held.key, None)
     held.phase = Phase.RUNNING
     held.started_at = state.now
-    held.start_by = held.visible_at
+    held.start_by = leases.start_by(held)
     held.runtime_ends = state.now + held.max_runtime
     state.due(held, held.runtime_ends)
     queue.running += 1

@@ -1,0 +1,82 @@
+"""Many seeds, on as many processes as one likes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, islice, takewhile
+
+from simulation.checks import RULES, breaches_in, breaches_of
+from simulation.plans import plan_of
+from simulation.shrinking import shrunk
+from simulation.stories import story_of
+
+CHUNK = 40
+MOST_FAILURES = 5
+
+
+@dataclass(slots=True)
+class Found:
+    """How many schedules were played, and the first breach of each seed that had one."""
+
+    schedules: int = 0
+    seconds: float = 0
+    failures: dict[int, str] = field(default_factory=dict[int, str])
+
+
+def explore(
+    first: int, *, schedules: int | None = None, seconds: float | None = None, processes: int = 2
+) -> Found:
+    """Play seeds from `first` on until there were so many, or so long, or a few failed."""
+    found = Found()
+    began = time.monotonic()
+    starts = count(first, CHUNK)
+    chunks: Iterable[tuple[int, int]] = ((start, CHUNK) for start in starts)
+    if schedules is not None:
+        end = first + schedules
+        chunks = ((start, min(CHUNK, end - start)) for start in range(first, end, CHUNK))
+    if seconds is not None:
+        chunks = takewhile(lambda _: time.monotonic() < began + seconds, chunks)
+    for played, failures in _played(chunks, processes):
+        found.schedules += played
+        found.failures |= failures
+        if len(found.failures) >= MOST_FAILURES:
+            break
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _played(
+    chunks: Iterable[tuple[int, int]], processes: int
+) -> Iterator[tuple[int, dict[int, str]]]:
+    # A pool reads all of its input at once; so it is fed a round at a time.
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        feed = iter(chunks)
+        while turn := list(islice(feed, 8 * processes)):
+            yield from pool.imap_unordered(_play, turn)
+
+
+def _play(chunk: tuple[int, int]) -> tuple[int, dict[int, str]]:
+    first, size = chunk
+    failures: dict[int, str] = {}
+    for seed in range(first, first + size):
+        try:
+            breaches = breaches_of(seed)
+        except Exception as error:  # noqa: BLE001 - an engine that raises broke its promise too
+            failures[seed] = f"{type(error).__name__}: {error}"
+        else:
+            if breaches:
+                failures[seed] = str(breaches[0])
+    return size, failures
+
+
+def shortest_story(seed: int) -> str:
+    """What one seed plays, without all that its breach doesn't need."""
+    plan = plan_of(seed)
+    breaches = breaches_in(plan)
+    if breaches:
+        statement = breaches[0].statement
+        plan = shrunk(plan, lambda one: any(b.statement == statement for b in breaches_in(one)))
+    return story_of(plan, RULES)
