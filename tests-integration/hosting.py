@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -43,9 +43,8 @@ async def _until_cancelled(worker: Worker) -> None:
         structlog.get_logger().info("cancelled")
 
 
-def threads(make: Make, *, count: int) -> None:
-    """So many workers, all started at once outside the main thread; Ctrl-C stops them."""
-    workers = [make() for _ in range(count)]
+def threads(workers: Sequence[Worker]) -> None:
+    """All started at once outside the main thread; Ctrl-C stops them."""
     running = [threading.Thread(target=worker.run) for worker in workers]
     for thread in running:
         thread.start()

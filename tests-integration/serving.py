@@ -29,6 +29,8 @@ from jobq.sqs.standard.queue import SDK
 from jobq.worker import Worker
 
 Payload = dict[str, Any]
+# How many workers of a process have one group among them.
+SHARING = 5
 
 
 class Handlers:
@@ -141,7 +143,11 @@ def main(settings: dict[str, Any]) -> None:
         case "cancel":
             hosting.cancel(make)
         case "threads":
-            hosting.threads(make, count=settings["count"])
+            # Some make a client of their own at the same moment, some share one.
+            groups = [make_group(settings) for _ in range(0, settings["count"], SHARING)]
+            hosting.threads(
+                [make_worker(settings, groups[n // SHARING]) for n in range(settings["count"])]
+            )
         case "fork":
             # What a process has used before it forks serves its children as well.
             group = make_group(settings)

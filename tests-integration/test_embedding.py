@@ -12,7 +12,7 @@ import pytest
 from bench import Bench, drain, is_empty, job
 from processes import assert_adds_up, until
 
-QUICK: dict[str, Any] = {"idle_wait_seconds": 3, "shutdown_timeout": 15}
+QUICK: dict[str, Any] = {"idle_wait_seconds": 2, "shutdown_timeout": 15}
 GREEDY: dict[str, Any] = {**QUICK, "claim_ahead": 60, "hold_limit": 60}
 
 
@@ -25,7 +25,7 @@ def test_cancelling_run_async_awaits_the_long_poll_that_is_out(bench: Bench) -> 
         assert worker.wait() == 0
         ended = time.monotonic()
     assert worker.of("cancelled")
-    assert 3 <= ended - poll.at < 3 + 2
+    assert 2 <= ended - poll.at < 2 + 2
     assert [one.request for one in bench.traffic.receives] == [poll]
     time.sleep(0.1)  # the proxy's threads see the connections end
     assert bench.proxy.broken == []
@@ -116,7 +116,8 @@ def test_c3_children_of_a_program_work_whatever_starts_them(bench: Bench, method
     """Under `fork` the children serve the group, and the client, that their parent has used."""
     standard, fifo = bench.queue("jobs"), bench.queue("ledger.fifo")
     definitions = {"standard": {"name": standard.name}, "fifo": {"name": fifo.name}}
-    settings: dict[str, Any] = {"host": method, "setup": {"count": 2}, **QUICK}
+    options: dict[str, Any] = {"idle_wait_seconds": 1, "shutdown_timeout": 15}
+    settings: dict[str, Any] = {"host": method, "setup": {"count": 2}, **options}
     with bench.worker(definitions, concurrency=2, **settings) as parent:
         until(lambda: len(parent.of("worker_started")) == 2, "two workers")
         ids = bench.send(standard, [job("sync", f"s{n}", seconds=0.1) for n in range(20)])
@@ -158,7 +159,7 @@ def test_a_poll_hook_that_lingers_over_what_it_received_holds_up_neither_job_nor
         at = worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
         # There may be another poll out by then, which is awaited.
-        assert time.monotonic() - at < 3 + 2
+        assert time.monotonic() - at < 2 + 2
     assert [one for one in bench.traffic.receives if one.request.at > at + 0.5] == []
     assert_adds_up(worker.last_line(), received=1)
 
@@ -167,7 +168,7 @@ def test_p4_a_server_that_never_answers_is_asked_again_within_the_timeout_and_fi
     bench: Bench,
 ) -> None:
     queue = bench.queue("jobs")
-    setup = {"read_timeout": 3}
+    setup = {"read_timeout": 2}
     options: dict[str, Any] = {"idle_wait_seconds": 1, "shutdown_timeout": 15}
     with bench.worker({"q": {"name": queue.name}}, setup=setup, **options) as worker:
         until(lambda: bench.traffic.receives, "a first poll")
@@ -178,4 +179,4 @@ def test_p4_a_server_that_never_answers_is_asked_again_within_the_timeout_and_fi
         bench.until_ended(1, seconds=15)
         assert worker.running
     asked = [one.request.at for one in bench.traffic.receives]
-    assert all(later - one < 3 + 5 for one, later in pairwise(asked))
+    assert all(later - one < 2 + 5 for one, later in pairwise(asked))

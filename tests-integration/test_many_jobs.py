@@ -109,7 +109,8 @@ def test_nothing_is_lost_and_no_group_out_of_order_through_kills_and_broken_repl
     seed: int,
 ) -> None:
     bench, jobs = each_bench, figure(1_000, 10_000)
-    groups, chance = jobs // 50, random.Random(seed)
+    # A kill locks the groups of what was in hand for their visibility timeout.
+    groups, chance = figure(100, 200), random.Random(seed)
     standard, fifo = bench.queue("jobs"), bench.queue("ledger.fifo")
     colours = ("sync", "async")
     ids = bench.send(
