@@ -260,8 +260,7 @@ class World:
 
     def watch(self, queue: str) -> None:
         """Look at the queue again when something of it becomes visible."""
-        self.stores[queue].stats(now=self.now)  # what is due by now has become visible
-        due = self.stores[queue].next_due()
+        due = self.stores[queue].due_after(self.now)
         if due is not None and not self.now <= self._sweeps.get(queue, -1) <= due:
             self._sweeps[queue] = due
             self.after(max(0.0, due - self.now), lambda: self._sweep(queue, due))

@@ -41,7 +41,7 @@ def _runs_outlive_their_leases(patch: pytest.MonkeyPatch) -> None:
 
     def mutated(state: State, held: Held) -> None:
         if held.phase is Phase.RUNNING:
-            held.visible_at = math.inf
+            held.visible_at = held.extend_at = math.inf
         else:
             expire(state, held)
 

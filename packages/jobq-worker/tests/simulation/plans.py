@@ -157,7 +157,7 @@ class _Drawing:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
-        many = self.chance.random() < 0.02
+        many = self.chance.random() < 0.01
         self.queues = MANY if many else self.chance.choice(QUEUES)
         self.visibility = self.chance.choice([4.0, 10.0, 30.0])
         self.longest = self.chance.choice([43_200.0] * 9 + [self.visibility * 5])
@@ -187,7 +187,7 @@ class _Drawing:
 
     def plan(self) -> Plan:
         chance = self.chance
-        messages = min(30, 5 + int(chance.expovariate(1 / 5)))
+        messages = min(30, 5 + int(chance.expovariate(1 / 3)))
         first = messages if self.busy else chance.randint(0, messages)
         moves: list[tuple[float, Move]] = [(0.0, self._send()) for _ in range(first)]
         moves.append((0.0, self._start()))
@@ -271,7 +271,7 @@ class _Drawing:
             )
             for name in self.queues
         )
-        idle_wait = chance.choice([2.0, 20.0])
+        idle_wait = 20.0 if self.queues is MANY else chance.choice([2.0, 20.0, 20.0])
         options = (
             ("concurrency", chance.choice([2, 8, 8] if self.busy else [1, 1, 2, 8])),
             ("polling", chance.choice(["weighted", "weighted", "strict"])),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # After this long nothing of what went wrong with a receive keeps a queue from being asked.
 FORGIVEN_SECONDS = 31.0
+# So many in a row after a give-back, and a queue is claimed as before.
+FAST_JOBS = 20
 
 
 def free_slots(worker: Worker) -> int:
@@ -53,12 +55,16 @@ class IdleLongPoll(Rule):
         if self.now >= record.stop_told_at or free_slots(worker) < 1:
             return
         asked = {poll.queue for poll in record.polls.values()}
+        if len(asked) == len(worker.config.queues):
+            return
         for config in worker.config.queues:
-            queue = record.queues[config.name]
-            wants = queue.empty and not queue.closed and not full(worker, config)
-            calm = self.now > queue.troubled_at + FORGIVEN_SECONDS
-            if wants and calm and config.name not in asked:
+            if config.name not in asked and self._wants(worker, config):
                 self.broke(worker, f"asks nothing of {config.name}, which is idle")
+
+    def _wants(self, worker: Worker, config: QueueConfig) -> bool:
+        queue = worker.record.queues[config.name]
+        calm = self.now > queue.troubled_at + FORGIVEN_SECONDS
+        return queue.empty and calm and not queue.closed and not full(worker, config)
 
     def commanded(self, worker: Worker, command: Any) -> None:
         if not isinstance(command, Receive):
@@ -104,6 +110,14 @@ class RoomAndHolding(Rule):
             return False
         group = worker.record.groups[taken.queue, taken.group]
         return any(one.in_hand and last_receive(worker, one) for one in group)
+
+    def commanded(self, worker: Worker, command: Any) -> None:
+        """A give-back sets the claim to one, until enough jobs in a row were fast."""
+        if not isinstance(command, Receive) or command.max_messages == 1:
+            return
+        runs = worker.record.queues[command.queue].runs_since_give_back
+        if runs < FAST_JOBS:
+            self.broke(worker, f"asked {command.queue} for more than one after a give-back")
 
     def sending(self, worker: Worker, command: Any, live: list[Taken]) -> None:
         if not isinstance(command, Nack) or self.now >= worker.record.stop_told_at:

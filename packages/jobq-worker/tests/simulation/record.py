@@ -124,7 +124,7 @@ class Record:
             case Extended(call=call, results=results):
                 self._extended(self.calls.pop(call)[0], results, ahead)
             case Finished(key=key):
-                self.engaged.pop(key)
+                self.queues[self.engaged.pop(key).queue].runs_since_give_back += 1
             case StopRequested():
                 self.stop_told_at = min(self.stop_told_at, now)
             case _:
@@ -238,6 +238,8 @@ class Record:
         taken.retreats = isinstance(command, Nack) and not (taken.started or command.delay)
         if not taken.started:
             self.busy_until = now
+        if taken.retreats:
+            self.queues[taken.queue].runs_since_give_back = 0
 
     def _ended(self, taken: Taken, command: JobEnded, now: float) -> None:
         taken.ended, taken.ended_at = command, now

@@ -110,6 +110,7 @@ class QueueRecord:
 
     Ten `refused` deletes in a row, in calls one after the other, close it. `troubled_at` is when a
     receive last failed, was skipped, or ended long before its time.
+    `runs_since_give_back` is inf before the first one.
     """
 
     failures: int = 0
@@ -121,3 +122,4 @@ class QueueRecord:
     answered: bool = False
     empty: bool = True
     troubled_at: float = -math.inf
+    runs_since_give_back: float = math.inf

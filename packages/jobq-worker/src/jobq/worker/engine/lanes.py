@@ -89,7 +89,10 @@ def leave_lane(state: State, held: Held, *, deleted: bool, back_at: float | None
 
 
 def retreat(state: State, leaving: Iterable[Held]) -> None:
-    """Give messages back unrun; their lane stays shut until they are."""
+    """Give messages back unrun; their lane stays shut until they are.
+
+    Each costs a receive, so the queue is claimed one by one for a while.
+    """
     for held in leaving:
         queue, lane = held.queue, held.lane
         if lane is not None:
@@ -107,6 +110,8 @@ def retreat(state: State, leaving: Iterable[Held]) -> None:
                 message_id=held.lease.message_id,
                 receive_count=held.lease.receive_count,
             )
+        queue.one_by_one = True
+        queue.fast_in_a_row = 0
         held.phase = Phase.RETREATING
         held.settlement = GIVE_BACK
         held.settle_at = state.now

@@ -193,9 +193,5 @@ def give_back_held_up(state: State, queue: QueueState) -> None:
 
 
 def give_back(state: State, held: Held) -> None:
-    """Give a message back for want of room; its queue is claimed one by one for a while."""
-    leaving = lanes.tail_from(held)
-    if leaving:
-        held.queue.one_by_one = True
-        held.queue.fast_in_a_row = 0
-        lanes.retreat(state, leaving)
+    """Give a message back for want of room, with those behind it in its group."""
+    lanes.retreat(state, lanes.tail_from(held))
