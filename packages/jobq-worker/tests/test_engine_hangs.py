@@ -93,7 +93,8 @@ def test_a_delete_unanswered_past_the_runtime_does_not_make_the_engine_spin(queu
     world.send(queue, "j", group="g" if queue == "a.fifo" else None)
     worker = worker_on(world, queue)
     world.run(60)
-    assert worker.outcomes()[0] == ("j", "delete_failed")
+    assert len(world.starts) == 1
+    assert worker.outcomes() == [("j", "success")]
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])

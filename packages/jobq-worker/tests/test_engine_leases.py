@@ -268,6 +268,20 @@ def test_a_success_after_a_stall_past_the_lease_deletes_nothing() -> None:
     assert worker.outcomes()[0] == ("job", "heartbeat_failed")
 
 
+def test_a_process_that_stood_still_says_for_how_long_and_a_busy_one_says_nothing() -> None:
+    world = World()
+    world.queue("jobs")
+    world.send("jobs", *(f"j{n}" for n in range(20)))
+    worker = world.worker()
+    world.run(60)
+    assert worker.notices == []
+    worker.stall(11)
+    world.run(60)
+    (notice,) = worker.notices
+    assert (notice.level, notice.event) == ("warning", "worker_stood_still")
+    assert 11 <= notice.fields["seconds"] <= 12.1
+
+
 def test_a_reply_that_lay_unread_during_a_stall_is_dated_before_it() -> None:
     world = World()
     world.queue("jobs")

@@ -139,7 +139,12 @@ class Starting:
                 "that is denied (sqs:GetQueueAttributes), its definition may set "
                 "'visibility_timeout' instead"
             ) from error
-        self._warn("queue_settings_denied", queue=name, error=str(error))
+        self._warn(
+            "queue_settings_denied",
+            queue=name,
+            error=str(error),
+            effect="its redrive policy is unknown: a message on its last receive has no precedence",
+        )
 
     def _config(self, subscription: Subscription, info: QueueInfo | None) -> QueueConfig:
         name, definition = subscription.name, subscription.definition
