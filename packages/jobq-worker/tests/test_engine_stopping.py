@@ -187,6 +187,18 @@ def test_stopping_twice_is_stopping_once() -> None:
     assert worker.exit.code == 0
 
 
+def test_a_queue_that_turns_out_to_be_denied_after_the_stop_is_the_reason_of_the_1() -> None:
+    world = World()
+    world.queue("jobs")
+    world.denied["receive jobs"] = world.now + 60
+    worker = world.worker()
+    ended(world, worker)
+    assert worker.exit is not None
+    assert worker.exit.code == 1
+    reasons = [n.fields["reason"] for n in worker.notices if "reason" in n.fields]
+    assert reasons == ["not allowed"]
+
+
 class Truthful(SimulatedWorker):
     """Keeps how much it received and what a handler was done with, whatever the engine says."""
 

@@ -25,6 +25,7 @@ from simulation.record import Record
 from simulation.rules import Rule
 
 from jobq.core.memory.store import Store
+from jobq.worker.engine.commands import Notice
 from jobq.worker.engine.events import Tick
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Worker(SimulatedWorker):
         """What it said of why it ends, beside being asked to."""
         return [
             notice
-            for notice in self.notices
+            for notice in self.record.notices
             if "reason" in notice.fields or notice.event == "queue_closed"
         ]
 
@@ -290,6 +291,7 @@ class Play(Watcher):
     def told(self, worker: Any, events: Sequence[Any], commands: list[Any]) -> None:
         record: Record = worker.record
         now = self.world.now
+        record.notices += [one for one in commands if isinstance(one, Notice)]
         for event in events:
             record.hear(event, commands, worker.ahead, now)
         for command in commands:

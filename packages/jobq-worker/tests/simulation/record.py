@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobq.core import Lease
+    from jobq.worker.engine.commands import Notice
 
 # Refused deletes that close a queue, in more than one call after the other.
 REFUSALS_THAT_CLOSE = 10
@@ -62,6 +63,7 @@ class Record:
         self.started = 0
         self.taken_over = 0
         self.idle_turns = 0
+        self.notices: list[Notice] = []
         # It may not receive from a queue of which it never did.
         self.shut_out = False
         self.born_at = 0.0

@@ -17,8 +17,10 @@ FAILURES_THAT_END = 10
 
 def stop(state: State, *, code: int = 0, reason: str | None = None) -> None:
     """Receive no more; all that had not started goes back, what runs has `shutdown_timeout`."""
-    state.exit_code = max(state.exit_code, code)
+    worse, state.exit_code = code > state.exit_code, max(state.exit_code, code)
     if state.stopping:
+        if worse:
+            state.error("worker_stopping", running=state.running, reason=reason)
         return
     state.stopping = True
     state.stop_by = state.now + state.config.shutdown_timeout
