@@ -250,6 +250,23 @@ def test_a_hook_that_calls_on_twice_is_refused_and_the_handler_runs_once(
     assert len(runs) == 1
 
 
+async def _drops_its_call(job: Job, call_next: Callable[[Job], Any]) -> None:
+    call_next(job)
+
+
+async def _returns_its_call(job: Job, call_next: Callable[[Job], Any]) -> Any:
+    return call_next(job)
+
+
+@both_chains
+@pytest.mark.parametrize("hook", [_drops_its_call, _returns_its_call])
+def test_a_hook_that_forgets_its_await_has_not_answered(run: Any, hook: Any) -> None:
+    seen: list[Job] = []
+    with pytest.raises(ConfigurationError, match=r"Function\.consume .* without awaiting it"):
+        run(of(Function(hook)), seen.append)
+    assert seen == []
+
+
 @both_chains
 @pytest.mark.parametrize("colour", ["plain", "async"])
 def test_a_hook_that_kept_its_call_next_cannot_use_it_later(run: Any, colour: str) -> None:

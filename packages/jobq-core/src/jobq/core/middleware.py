@@ -119,9 +119,11 @@ async def call_async(
     if hook.awaited:
         call_next = _AwaitedNext(hook, inner, queue)
         try:
-            return await hook.function(*args, call_next)
+            answer = await hook.function(*args, call_next)
+            call_next.check()
         finally:
             call_next.used = True
+        return answer
 
     def run(pause: Callable[..., Any]) -> Any:
         call_next = _Next(hook, pause, queue)
@@ -189,11 +191,32 @@ class _Next:
 class _AwaitedNext(_Next):
     """`call_next` of an `async def` hook."""
 
-    __slots__ = ()
+    __slots__ = ("_unawaited",)
 
-    async def __call__(self, *args: Any) -> Any:
+    def __init__(self, hook: Hook, inner: Callable[..., Any], queue: str) -> None:
+        super().__init__(hook, inner, queue)
+        self._unawaited: CoroutineType[Any, Any, Any] | None = None
+
+    def __call__(self, *args: Any) -> CoroutineType[Any, Any, Any]:
+        call = self._call(*args)
+        if not self.used:
+            self._unawaited = call
+        return call
+
+    async def _call(self, *args: Any) -> Any:
         self._take_turn()
+        self._unawaited = None
         return await self._inner(*args)
+
+    def check(self) -> None:
+        """Raise where the hook returned but forgot its `await`: it answered for nobody."""
+        call, self._unawaited = self._unawaited, None
+        if call is not None:
+            call.close()
+            raise ConfigurationError(
+                f"{self._hook.name} called call_next without awaiting it, so nothing inside it "
+                "ran: write `await call_next(…)`"
+            )
 
 
 def _answer(hook: Hook, call_next: _Next, result: Any) -> Any:
@@ -262,6 +285,7 @@ class DrivenHook:
         except StopIteration as done:
             self.result = done.value
             self._call_next.used = True
+            self._call_next.check()
             return
         except RuntimeError as raised:
             # asyncio's own functions look for a loop before they yield anything.
