@@ -165,6 +165,36 @@ def test_every_line_of_a_job_says_whose_it_is(bench: Bench, lines: Lines) -> Non
     assert (started["group_id"], started["queue_wait_ms"]) == ("g", 1500)
 
 
+@pytest.mark.parametrize("error", [ValueError(), RetryAfter(5)])
+def test_so_does_every_line_after_a_handler_that_cleared_the_log_fields(
+    bench: Bench, lines: Lines, error: Exception
+) -> None:
+    def handler(payload: Any) -> None:
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(message_id="forged", user="u-1")
+        raise error
+
+    def around(job: Job, call_next: Any) -> Any:
+        try:
+            return call_next(job)
+        finally:
+            raise OSError
+
+    bench.middleware = [Around(around)]
+    dispatcher = bench.dispatcher({"a": bench.handler(handler)})
+    delivery = dispatcher.examine("jobs", lease(BODY))
+    bench.finish(dispatcher, delivery)
+    names = ["job_started", "consume_hook_failed"]
+    names.append("job_postponed" if isinstance(error, RetryAfter) else "job_failed")
+    assert [line["event"] for line in lines] == names
+    for line in lines:
+        assert (line["message_id"], line["queue"], line["job_type"]) == ("m-1", "jobs", "a")
+    assert delivery.job.context.run(structlog.contextvars.get_contextvars) == {
+        **delivery.job.fields,
+        "user": "u-1",
+    }
+
+
 def test_a_message_from_the_future_has_not_waited(bench: Bench, lines: Lines) -> None:
     bench.run(lambda payload: None, sent_at=2000.0)
     assert lines.of("job_started")[0]["queue_wait_ms"] == 0

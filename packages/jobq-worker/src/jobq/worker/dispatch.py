@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobq.core import Job, JobContext, NonRetryableError, RetryAfter
@@ -207,9 +208,12 @@ class Dispatcher:
         record: Record = run.job
         if record.context is None:
             record.context = copy_context()
+        # Again: a handler may have cleared them, or bound others in their place.
+        record.context.run(self._bind, **record.fields)
         failure, aside = handler_run.judge(raised)
         if aside is not None:
-            self._say("warning", "consume_hook_failed", exception=traceback_of(aside))
+            exception = traceback_of(aside)
+            record.context.run(self._say, "warning", "consume_hook_failed", exception=exception)
         result = self._result(run.queue, record, failure)
         handler_run.error = None
         return Finished(run.key, result, ended)
@@ -217,13 +221,13 @@ class Dispatcher:
     def _result(self, queue: str, record: Record, failure: BaseException | None) -> Result:
         if failure is None:
             return Succeeded()
+        # Where the handler ended, so that a span which is over by now is still named.
+        say = partial((record.context or copy_context()).run, self._say)
         if isinstance(failure, RetryAfter):
-            self._say("info", "job_postponed", seconds=failure.seconds, reason=str(failure))
+            say("info", "job_postponed", seconds=failure.seconds, reason=str(failure))
             return Postponed(failure.seconds)
         if not (isinstance(failure, asyncio.CancelledError) and record.lease_lost.is_set()):
-            # Where the handler ended, so that a span which is over by now is still named.
-            context = record.context or copy_context()
-            context.run(self._say, "error", "job_failed", exception=traceback_of(failure))
+            say("error", "job_failed", exception=traceback_of(failure))
         if isinstance(failure, NonRetryableError):
             return Refused()
         return Raised(self.policy(queue, record))
