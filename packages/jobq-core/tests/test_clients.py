@@ -82,6 +82,11 @@ def test_a_client_without_a_close_is_dropped() -> None:
     assert source() is not first
 
 
+def test_an_address_is_no_client() -> None:
+    with pytest.raises(ConfigurationError, match=r"callable that makes one.* not 'http://sqs'"):
+        ClientSource("http://sqs")
+
+
 def test_what_making_a_client_raises_becomes_the_cause_of_a_configuration_error() -> None:
     def make() -> Client:
         raise LookupError("no region")

@@ -78,6 +78,7 @@ def test_l11_a_visibility_timeout_of_0_or_over_43200_is_refused_at_construction(
         ({"name": "a", "retry": {"max_attempts": 3}}, "retry must be a RetryPolicy"),
         ({"name": "a", "sensitive": "password"}, "sensitive must be a collection"),
         ({"name": "a", "sensitive": 3}, "sensitive must be a collection"),
+        ({"name": "a", "sensitive": ["pin", 7]}, "a key in sensitive must be a string.* not 7"),
         ({"name": "a", "wait": 1, 7: 2}, "unknown key '7', 'wait'; known are backend, claim_size"),
     ],
 )

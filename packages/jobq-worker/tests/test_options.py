@@ -32,6 +32,8 @@ def handler(payload: Any) -> None: ...
         ({"on_malformed": "drop"}, "on_malformed.*'leave'.*'drop'"),
         ({"on_broken_queue": "panic"}, "on_broken_queue.*'exit'.*'panic'"),
         ({"retry": 3}, "retry.*RetryPolicy.*3"),
+        ({"health_file": 3}, "health_file.*path.*3"),
+        ({"health_file": ""}, "health_file.*path.*''"),
     ],
 )
 def test_an_argument_that_cannot_work_is_named_with_its_value(

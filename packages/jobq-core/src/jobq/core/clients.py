@@ -18,6 +18,11 @@ class ClientSource:
     """
 
     def __init__(self, client: Any) -> None:
+        if isinstance(client, str):
+            raise ConfigurationError(
+                "client must be an SDK client or a callable that makes one, such as "
+                f"client=lambda: boto3.client('sqs'), not {client!r}"
+            )
         self._given = client
         # A lock for each process: a fork may copy one that another thread holds.
         self._locks: dict[int, threading.Lock] = {}

@@ -79,11 +79,16 @@ class QueueDefinition:
             raise ConfigurationError(f"queue {key!r}: {error}") from error
 
 
-def _names(sensitive: Iterable[str]) -> frozenset[str]:
+def _names(sensitive: Iterable[object]) -> frozenset[str]:
     # A lone string is iterable too, and would mask its letters.
     if isinstance(sensitive, str | bytes) or not hasattr(sensitive, "__iter__"):
         raise _refusal("sensitive", sensitive, "a collection of payload keys")
-    return frozenset(sensitive)
+    names: list[str] = []
+    for name in sensitive:
+        if not isinstance(name, str):
+            raise _refusal("a key in sensitive", name, "a string, as in JSON")
+        names.append(name)
+    return frozenset(names)
 
 
 def _check_dead_letter(definition: QueueDefinition) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, TypedDict, get_args
 
 from jobq.core import ConfigurationError, RetryPolicy
@@ -11,8 +12,6 @@ from jobq.worker.engine.config import EngineConfig, OnBrokenQueue, OnMalformed, 
 from jobq.worker.engine.polling import BURST_WAIT_SECONDS
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from jobq.worker.engine.config import QueueConfig
 
 # ReceiveMessage: WaitTimeSeconds is 0 to 20.
@@ -66,6 +65,7 @@ class Options:
             )
         if self.retry is not None and not isinstance(self.retry, RetryPolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"retry must be a RetryPolicy, not {self.retry!r}")
+        _path("health_file", self.health_file)
 
     def engine_config(self, queues: tuple[QueueConfig, ...], *, burst: bool) -> EngineConfig:
         """What of these settings the engine decides by."""
@@ -83,6 +83,11 @@ class Options:
             on_broken_queue=self.on_broken_queue,
             burst=burst,
         )
+
+
+def _path(name: str, value: object) -> None:
+    if value is not None and not (isinstance(value, str | PathLike) and value != ""):
+        raise ConfigurationError(f"{name} must be the path of a file, not {value!r}")
 
 
 def _whole(name: str, value: object) -> None:
