@@ -58,10 +58,8 @@ def test_the_code_of_a_readme_runs(
     for number, block in enumerate(blocks(readme)):
         script = tmp_path / (file_name(block) or f"block_{number}.py")
         script.write_text(block.replace(ENDPOINT, environment["JOBQ_SQS_ENDPOINT"]))
-        if script.name.startswith("test_"):
-            output_of(*TESTS, script.name, folder=tmp_path, environment=environment)
-            continue
         if script.name.startswith("test_"):  # for pytest, in the tests of the package itself
+            output_of(*TESTS, script.name, folder=tmp_path, environment=environment)
             continue
         if script.name != "worker.py":
             output_of("python", script.name, folder=tmp_path, environment=environment)

@@ -1,4 +1,4 @@
-"""Play schedules until one breaks a statement of DESIGN's section 5, or play one again.
+"""Play schedules until one breaks a statement of docs/guarantees.md, or play one again.
 
 uv run python packages/jobq-worker/tests/explore.py --schedules 100000
 uv run python packages/jobq-worker/tests/explore.py --seconds 3600

@@ -1,4 +1,4 @@
-"""Workers' engines hold to DESIGN's statements on every schedule that a seed may draw.
+"""Workers' engines hold to the guarantees on every schedule that a seed may draw.
 
 A seed that fails is told whole by `uv run python packages/jobq-worker/tests/explore.py --replay`.
 """

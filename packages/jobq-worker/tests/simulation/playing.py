@@ -54,7 +54,7 @@ MOST_WORKERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A statement of DESIGN's section 5 that did not hold. `at` is in seconds from the start."""
+    """A statement of docs/guarantees.md that did not hold. `at` is in seconds from the start."""
 
     at: float
     statement: int
@@ -81,7 +81,9 @@ class Worker(SimulatedWorker):
             )
             for name, options in start.queues
         ]
-        super().__init__(play.world, number, queues=queues, **dict(start.options))
+        options = dict(start.options)
+        self.record.free_since.extend([play.world.now] * options["concurrency"])
+        super().__init__(play.world, number, queues=queues, **options)
 
     @property
     def serving(self) -> bool:

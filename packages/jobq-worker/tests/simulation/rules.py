@@ -1,4 +1,4 @@
-"""What a rule is: one statement of DESIGN's section 5, held against what a play shows."""
+"""What a rule is: one statement of docs/guarantees.md, held against what a play shows."""
 
 from __future__ import annotations
 
