@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobq.core import BackendError, QueueNotFoundError
 from jobq.worker.engine import starting, stopping
 from jobq.worker.engine.commands import Receive
-from jobq.worker.engine.state import Poll
+from jobq.worker.engine.state import REMEMBERED_JOBS, Poll
 
 if TYPE_CHECKING:
     from jobq.core import JobqError
@@ -315,5 +315,5 @@ def ended(state: State, queue: QueueState, seconds: float) -> None:
     queue.slowest = max(queue.durations)
     if queue.one_by_one:
         queue.fast_in_a_row = queue.fast_in_a_row + 1 if seconds < state.config.claim_ahead else 0
-        if queue.fast_in_a_row >= (queue.durations.maxlen or 0):
+        if queue.fast_in_a_row >= REMEMBERED_JOBS:
             queue.one_by_one = False
