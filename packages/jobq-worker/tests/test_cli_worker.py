@@ -97,7 +97,8 @@ def test_a_setting_that_can_not_work_is_one_line_and_exit_1(folder: Path) -> Non
     (folder / "shop.py").write_text(application.replace("idle_wait_seconds=1, ", ""))
     ended = run_jobq("worker", "shop:worker", folder=folder)
     assert ended.returncode == 1
-    (line,) = lines_of(ended.stdout)
+    warning, line = lines_of(ended.stdout)
+    assert warning["event"] == "no_redrive_policy"
     assert (line["event"], line["level"]) == ("worker_not_started", "error")
     assert "on_malformed='dead_letter'" in line["error"]
     assert ended.stderr == ""
