@@ -81,9 +81,7 @@ class Worker(SimulatedWorker):
             )
             for name, options in start.queues
         ]
-        options = dict(start.options)
-        self.record.free_since.extend([play.world.now] * options["concurrency"])
-        super().__init__(play.world, number, queues=queues, **options)
+        super().__init__(play.world, number, queues=queues, **dict(start.options))
 
     @property
     def serving(self) -> bool:
