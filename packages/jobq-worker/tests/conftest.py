@@ -1,4 +1,4 @@
-"""Log lines as data."""
+"""Log lines as data, and bursts that end soon."""
 
 from __future__ import annotations
 
@@ -24,3 +24,9 @@ def lines() -> Iterator[Lines]:
     structlog.configure(processors=[structlog.contextvars.merge_contextvars, keep])
     yield written
     structlog.configure(**before)
+
+
+@pytest.fixture
+def short_bursts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the silence that tells a burst of its end."""
+    monkeypatch.setattr("jobq.worker.engine.polling.BURST_WAIT_SECONDS", 1)

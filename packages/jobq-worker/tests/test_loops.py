@@ -19,6 +19,7 @@ async def _exits(error: type[BaseException]) -> None:
     raise error
 
 
+@pytest.mark.usefixtures("short_bursts")
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
 def test_what_leaves_the_loop_from_a_task_of_a_handler_reaches_that_handler_alone(
     error: type[BaseException],
@@ -45,6 +46,7 @@ def test_what_leaves_the_loop_from_a_task_of_a_handler_reaches_that_handler_alon
     assert jobs.stats().in_flight == 0
 
 
+@pytest.mark.usefixtures("short_bursts")
 def test_a_handler_that_stops_the_loop_stops_no_job() -> None:
     async def stops(payload: dict[str, Any]) -> None:
         asyncio.get_running_loop().stop()

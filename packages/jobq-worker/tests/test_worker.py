@@ -72,6 +72,7 @@ def run_worker_in_burst(queues: Any, handlers: Any, **options: Any) -> None:
     Worker(queues, handlers, concurrency=4, **options).run(burst=True)
 
 
+@pytest.mark.usefixtures("short_bursts")
 def test_a_job_that_fails_is_tried_again_and_the_rest_is_told_apart(
     lines: Lines, jobs: MemoryQueue
 ) -> None:
@@ -286,6 +287,7 @@ def test_a_queue_that_answers_no_delete_keeps_none_of_another_waiting(
         hang.set()
 
 
+@pytest.mark.usefixtures("short_bursts")
 def test_nothing_of_one_job_is_seen_by_the_next_nor_by_the_worker(
     jobs: MemoryQueue, lines: Lines
 ) -> None:
@@ -370,6 +372,7 @@ def test_a_worker_that_was_stopped_before_it_ran_ends_at_once(
     assert not lines.of("worker_started")
 
 
+@pytest.mark.usefixtures("short_bursts")
 def test_a_worker_runs_again_once_it_has_ended_but_not_twice_at_once(
     jobs: MemoryQueue, lines: Lines
 ) -> None:
@@ -485,6 +488,7 @@ def test_fifty_workers_start_at_once_in_threads(lines: Lines) -> None:
     assert {one.code for one in served} == {0}
 
 
+@pytest.mark.usefixtures("short_bursts")
 def test_a_worker_leaves_no_thread_behind(jobs: MemoryQueue, lines: Lines) -> None:
     queues = group_of(jobs)
 
@@ -536,6 +540,7 @@ def test_a_health_file_that_cannot_be_touched_is_a_warning(
 
 
 class TestInsideALoop:
+    @pytest.mark.usefixtures("short_bursts")
     def test_async_handlers_run_on_the_callers_loop(self, jobs: MemoryQueue, lines: Lines) -> None:
         queues = group_of(jobs)
         queues.enqueue("jobs", "a")
@@ -608,6 +613,7 @@ class TestInsideALoop:
         asyncio.run(main())
         assert jobs.stats().in_flight == 0
 
+    @pytest.mark.usefixtures("short_bursts")
     def test_two_workers_share_a_loop(self, lines: Lines) -> None:
         groups = [group_of(MemoryQueue("jobs")) for _ in range(2)]
         ran: list[Any] = []
