@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from simulated import (
@@ -17,7 +18,7 @@ from simulated import (
 )
 
 from jobq.core import BackendError, LeaseLostError
-from jobq.worker.engine.commands import Accounts
+from jobq.worker.engine.commands import Accounts, Nack
 
 config_of = SimulatedWorker.config_of
 
@@ -102,6 +103,24 @@ def test_a_retry_delay_is_cut_to_what_is_left_of_the_twelve_hours() -> None:
     world.worker(queues=[config_of("jobs", max_runtime=50_000)])
     world.run(43_300)
     assert len(world.starts) == 2
+
+
+def test_a_hide_that_is_tried_again_asks_for_no_more_than_is_left_by_then() -> None:
+    class Asking(SimulatedWorker):
+        def _call(self, command: Any) -> None:
+            if isinstance(command, Nack):
+                asked.append(world.now - received + command.delay)
+            super()._call(command)
+
+    asked: list[float] = []
+    world = a_world("later")
+    world.usual = postpones(0.01, 43_200)
+    world.faults["nack"].errors = [THROTTLED] * 4
+    received = world.now
+    world.workers.append(Asking(world, 0))
+    world.run(60)
+    assert len(asked) == 5
+    assert max(asked) <= 43_200
 
 
 @each_kind

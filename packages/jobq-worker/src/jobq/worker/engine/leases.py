@@ -48,6 +48,11 @@ def may_run_out(state: State, held: Held) -> bool:
     return state.now >= start_by(held)
 
 
+def within_limit(state: State, held: Held, delay: float) -> float:
+    """Cut a delay to what is left of the 12 hours from the receive."""
+    return max(0, min(delay, math.floor(held.limit_at - state.now) - LIMIT_MARGIN_SECONDS))
+
+
 def check(state: State, queue: QueueState) -> None:
     """Extend, give up or give back whatever is due in one queue."""
     if state.now < queue.due_at:

@@ -76,7 +76,9 @@ def _settle(state: State, held: Held, event: Finished) -> None:
         case Refused():
             settling.delete(state, held, "delete")
         case Postponed(seconds):
-            settling.hide(state, held, "retry", _within_limit(state, held, math.ceil(seconds)))
+            settling.hide(
+                state, held, "retry", leases.within_limit(state, held, math.ceil(seconds))
+            )
         case Raised(policy):
             _settle_failure(state, held, policy)
         case NotStarted():
@@ -104,12 +106,7 @@ def _retry(state: State, held: Held, policy: RetryPolicy, outcome: Outcome) -> N
         settling.leave(state, held, outcome)
         state.retry_due = max(state.retry_due, held.visible_at)
     else:
-        settling.hide(state, held, outcome, _within_limit(state, held, delay))
-
-
-def _within_limit(state: State, held: Held, delay: float) -> float:
-    """Cut a delay to what is left of the 12 hours from the receive."""
-    return max(0, min(delay, math.floor(held.limit_at - state.now) - leases.LIMIT_MARGIN_SECONDS))
+        settling.hide(state, held, outcome, leases.within_limit(state, held, delay))
 
 
 def refuse(state: State, held: Held) -> None:
@@ -118,7 +115,7 @@ def refuse(state: State, held: Held) -> None:
         return
     state.count("refused")
     if held.verdict == "unknown_job_type":
-        delay = _within_limit(state, held, UNKNOWN_JOB_TYPE_SECONDS)
+        delay = leases.within_limit(state, held, UNKNOWN_JOB_TYPE_SECONDS)
         settling.hide(state, held, "unknown_job_type", delay)
     elif state.config.on_malformed == "delete":
         settling.delete(state, held, "malformed")

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from jobq.core import BackendError, LeaseLostError, QueueNotFoundError
-from jobq.worker.engine import closing, lanes
+from jobq.worker.engine import closing, lanes, leases
 from jobq.worker.engine.commands import Ack, Nack
 from jobq.worker.engine.state import Call, Phase, Settlement
 
@@ -80,8 +80,8 @@ def _flush_deletes(state: State, queue: QueueState) -> None:
     for first in range(0, len(sent), size):
         some = sent[first : first + size]
         number = _call(state, queue, "delete", some)
-        leases = tuple(held.lease for held in some)
-        state.out.append(Ack(number, queue.config.name, leases))
+        sent_leases = tuple(held.lease for held in some)
+        state.out.append(Ack(number, queue.config.name, sent_leases))
 
 
 def _may_not_wait(state: State, queue: QueueState) -> bool:
@@ -104,7 +104,9 @@ def _flush_hides(state: State, queue: QueueState) -> None:
     by_delay: dict[float, list[Held]] = {}
     for held in queue.to_hide:
         if _may_hide(state, held):
-            by_delay.setdefault(held.settlement.delay or 0, []).append(held)
+            # Less may be left of the 12 hours than when the delay was chosen.
+            delay = leases.within_limit(state, held, held.settlement.delay or 0)
+            by_delay.setdefault(delay, []).append(held)
     if not by_delay:
         return
     leaving = {id(held) for some in by_delay.values() for held in some}
@@ -114,8 +116,8 @@ def _flush_hides(state: State, queue: QueueState) -> None:
         for first in range(0, len(due), size):
             some = due[first : first + size]
             number = _call(state, queue, "hide", some)
-            leases = tuple(held.lease for held in some)
-            state.out.append(Nack(number, queue.config.name, leases, delay))
+            sent_leases = tuple(held.lease for held in some)
+            state.out.append(Nack(number, queue.config.name, sent_leases, delay))
 
 
 def _may_hide(state: State, held: Held) -> bool:
