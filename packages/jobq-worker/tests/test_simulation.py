@@ -12,10 +12,9 @@ import pytest
 from simulated import World, raises
 from simulation.checks import RULES, breaches_in, breaches_of
 from simulation.exploring import explore, shortest_story
-from simulation.mutations import MUTATIONS, broken_engine
+from simulation.mutations import MORE_MUTATIONS, MUTATIONS, Mutation, broken_engine
 from simulation.plans import plan_of
 from simulation.playing import Play
-from simulation.rules import Rule
 from simulation.shrinking import shrunk
 from simulation.stories import story_of
 
@@ -27,7 +26,7 @@ ONCE_BROKEN = [
     *[0, 2, 3, 4, 8, 15, 86, 147, 249, 425, 439, 672, 695, 781, 889, 954],
     *[1231, 1273, 1651, 2379, 2543, 2583, 2932, 3065, 3350, 3684, 3922, 4087, 4279, 4780],
     *[6878, 7324, 7746, 8202, 8840, 15109, 16948, 17385, 21638, 22481, 24075, 25703, 26684],
-    5000736,
+    *[5000736, 7001869, 8000594, 8001033],
 ]
 
 
@@ -54,10 +53,15 @@ def test_fresh_schedules_hold() -> None:
     assert found.schedules == SCHEDULES
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.statement}_{rule.__name__}")
-def test_an_engine_that_breaks_a_statement_is_caught(rule: type[Rule]) -> None:
+@pytest.mark.parametrize(
+    ("statement", "mutation"),
+    [*MUTATIONS.items(), *MORE_MUTATIONS],
+    ids=lambda one: one if isinstance(one, int) else one.__name__,
+)
+def test_an_engine_that_breaks_a_statement_is_caught(statement: int, mutation: Mutation) -> None:
     first = random.SystemRandom().randrange(10**9)
-    with broken_engine(rule.statement):
+    rule = next(rule for rule in RULES if rule.statement == statement)
+    with broken_engine(mutation):
         for seed in range(first, first + MOST_UNTIL_CAUGHT):
             breaches = Play(plan_of(seed), [rule]).run()
             if breaches:
@@ -73,7 +77,7 @@ def test_a_seed_plays_the_same_way_again() -> None:
 
 
 def test_a_failing_schedule_is_shrunk_to_a_short_story_that_fails_still() -> None:
-    with broken_engine(4):
+    with broken_engine(MUTATIONS[4]):
         seed = next(seed for seed in range(200) if breaches_of(seed))
         plan = plan_of(seed)
         smaller = shrunk(plan, lambda one: bool(breaches_in(one)))

@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 from simulation.rules import EPSILON, Rule
 
 from jobq.core import LeaseLostError
-from jobq.worker.engine.commands import Ack, DeadLetter, Exit, Extend, JobEnded, Nack, Receive
+from jobq.worker.engine.commands import (
+    Ack,
+    DeadLetter,
+    Exit,
+    Extend,
+    JobDiscarded,
+    JobEnded,
+    Nack,
+    Receive,
+)
 from jobq.worker.engine.events import Postponed, Raised, Refused, Succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulation.playing import Worker
+    from simulation.playing import Play, Worker
     from simulation.taken import Taken
 
     from jobq.core import Lease, RetryPolicy
@@ -82,8 +91,21 @@ class NothingOnALostLease(Rule):
             self.broke(worker, f"started {taken.body} {late:.3f} s after its lease ran out")
         entry = self.play.world.stores[taken.queue].entries().get(taken.message)
         current = entry is not None and entry.receipt == taken.lease.receipt
-        if not current and taken.message not in self.play.duplicated:
+        spared = taken.message in self.play.duplicated or self._on_its_way(worker, taken)
+        if not (current or spared):
             self.broke(worker, f"started {taken.body}, which somebody else had taken over")
+
+    def commanded(self, worker: Worker, command: Any) -> None:
+        if isinstance(command, JobEnded) and command.outcome != "heartbeat_failed":
+            taken = worker.record.taken[command.lease.receipt]
+            if taken.abandoned:
+                self.broke(worker, f"said {command.outcome} of {taken.body}, whose lease was lost")
+
+    def _on_its_way(self, worker: Worker, taken: Taken) -> bool:
+        """It ran out by the time that its reply was under way, which no process can know."""
+        visibility = worker.by_name[taken.queue].visibility
+        unextended = taken.dated_at == taken.arrived_at
+        return unextended and self.now >= taken.received_at + visibility
 
     def sending(self, worker: Worker, command: Any, live: list[Taken]) -> None:
         if worker.record.exit_at <= self.now:
@@ -100,6 +122,8 @@ class NothingOnALostLease(Rule):
         for taken in worker.record.running.values():
             if self.now >= taken.until + EPSILON and not taken.abandoned:
                 self.broke(worker, f"let {taken.body} run on after its lease ran out")
+            elif taken.extend_refused and not taken.abandoned:
+                self.broke(worker, f"let {taken.body} run on after its receipt was refused")
 
 
 class EntryByEntry(Rule):
@@ -156,6 +180,9 @@ class HiddenByTheFormula(Rule):
         if not isinstance(command, Nack):
             return
         for taken in live:
+            limit = taken.received_at + worker.by_name[taken.queue].longest_visibility
+            if command.delay and self.now + command.delay > limit and not self.play.lagging:
+                self.broke(worker, f"hid {taken.body} past the 12 hours")
             if isinstance(taken.result, Raised):
                 self._check(worker, taken, taken.result.policy, command.delay)
             elif isinstance(taken.result, Postponed):
@@ -186,20 +213,26 @@ class HiddenByTheFormula(Rule):
         if not isinstance(command, JobEnded) or command.outcome != "retry":
             return
         taken = worker.record.taken[command.lease.receipt]
-        if not isinstance(taken.result, Raised) or taken.result.policy.base_delay is None:
+        raised = taken.result
+        waits = isinstance(raised, Raised) and raised.policy.base_delay is not None
+        if not (waits or isinstance(raised, Postponed)):
             return
         tried = taken.hidden or taken.settling or taken.settle_error
         tried = tried or taken.lost_receipt or taken.murky
         if not tried and self.now < taken.until - 1 and worker.record.exit_at > self.now:
             latest = worker.record.latest[taken.message] is taken
             if latest and self.now > worker.record.stall_ends + 2:
-                self.broke(worker, f"left {taken.body}, which has a base_delay, to its timeout")
+                self.broke(worker, f"left {taken.body}, which was to be hidden, to its timeout")
 
 
 class ExhaustedByItsPolicy(Rule):
-    """5: discarded, or deleted once the copy was accepted; never on another receive's account."""
+    """5: discarded with a log, or deleted once the copy was accepted; never before its time."""
 
     statement = 5
+
+    def __init__(self, play: Play) -> None:
+        super().__init__(play)
+        self._told: set[Taken] = set()
 
     def sending(self, worker: Worker, command: Any, live: list[Taken]) -> None:
         for taken in live:
@@ -212,6 +245,8 @@ class ExhaustedByItsPolicy(Rule):
                     self.broke(worker, f"deleted {taken.body}, not exhausted at receive {count}")
                 elif policy.when_exhausted == "dead_letter" and not taken.copied:
                     self.broke(worker, f"deleted {taken.body} before its copy was accepted")
+                elif policy.when_exhausted == "discard" and taken not in self._told:
+                    self.broke(worker, f"discarded {taken.body} without a word")
             elif isinstance(command, Nack) and policy and policy.when_exhausted != "redrive":
                 self.broke(worker, f"hid {taken.body}, which is exhausted")
 
@@ -224,6 +259,8 @@ class ExhaustedByItsPolicy(Rule):
 
     def commanded(self, worker: Worker, command: Any) -> None:
         """What its policy asks for was at least tried."""
+        if isinstance(command, JobDiscarded):
+            self._told.add(worker.record.taken[command.lease.receipt])
         if not isinstance(command, JobEnded) or self.now >= worker.record.exit_at:
             return
         taken = worker.record.taken[command.lease.receipt]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 COMPANY_SECONDS = 0.05
 # How late a heartbeat may be: the way of a reply, and a turn.
 SLACK_SECONDS = 1.0
+# After this at the latest an extension that failed is tried again.
+AGAIN_SECONDS = 1.0
 
 
 class Heartbeats(Rule):
@@ -30,7 +32,8 @@ class Heartbeats(Rule):
             for taken in live:
                 if isinstance(taken.settling, Ack | Nack) and not self.play.lagging:
                     self.broke(worker, f"extended {taken.body} while it was settled")
-                self._check_age(worker, taken)
+                if taken.settle_error is None:
+                    self._check_age(worker, taken)
         elif isinstance(command, Ack):
             self._check_company(worker, live)
 
@@ -60,7 +63,10 @@ class Heartbeats(Rule):
 
     def _due(self, worker: Worker, taken: Taken) -> float:
         third = worker.by_name[taken.queue].visibility / 3
-        return max(taken.dated_at, taken.read_at - 1) + third + SLACK_SECONDS
+        due = max(taken.dated_at, taken.read_at - 1) + third + SLACK_SECONDS
+        if taken.extend_failed and not taken.lost_receipt:
+            due = max(due, taken.extend_failed_at + AGAIN_SECONDS + SLACK_SECONDS)
+        return due
 
     def _check_age(self, worker: Worker, taken: Taken) -> None:
         if self.now > self._due(worker, taken) and self._should_beat(worker, taken):
@@ -73,9 +79,8 @@ class Heartbeats(Rule):
         limit = taken.received_at + config.longest_visibility
         return not (
             self.play.lagging
-            or taken.extend_failed
-            or taken.settling is not None
-            or taken.settle_error is not None
+            or taken.lost_receipt
+            or isinstance(taken.settling, Ack | Nack)
             or taken.abandoned
             or runtime_over
             or taken.dated_at + config.visibility > limit - 3

@@ -1,4 +1,4 @@
-"""Engines that are broken on purpose, one for each statement: each must be caught."""
+"""Engines that are broken on purpose, one or more for each statement: each must be caught."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 from simulated import SimulatedWorker
 
-from jobq.core import RetryPolicy
+from jobq.core import LeaseLostError, RetryPolicy
 from jobq.worker.engine import (
     closing,
     lanes,
@@ -23,7 +23,9 @@ from jobq.worker.engine import (
     starting,
     stopping,
 )
+from jobq.worker.engine.commands import JobDiscarded
 from jobq.worker.engine.config import QueueConfig
+from jobq.worker.engine.events import Postponed
 from jobq.worker.engine.state import Held, Phase, QueueState, State
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
@@ -187,6 +189,135 @@ def _what_goes_back_is_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "count", mutated)
 
 
+def _refused_receipts_are_kept(patch: pytest.MonkeyPatch) -> None:
+    extended = leases.extended
+
+    def mutated(state: State, call: Any, results: tuple[Any, ...]) -> None:
+        refused = [isinstance(result.error, LeaseLostError) for result in results]
+        for (held, _), lost in zip(call.items, refused, strict=True):
+            if lost:
+                held.extending, held.extend_at = False, math.inf
+                state.due(held, held.visible_at)
+        kept = [result for result, lost in zip(results, refused, strict=True) if not lost]
+        call.items = [item for item, lost in zip(call.items, refused, strict=True) if not lost]
+        extended(state, call, tuple(kept))
+
+    patch.setattr(leases, "extended", mutated)
+
+
+def _nobody_hears_of_a_discard(patch: pytest.MonkeyPatch) -> None:
+    settle: Any = getattr(outcomes, "_settle_failure")  # noqa: B009
+
+    def mutated(state: State, held: Held, policy: RetryPolicy) -> None:
+        settle(state, held, policy)
+        state.out = [one for one in state.out if not isinstance(one, JobDiscarded)]
+
+    patch.setattr(outcomes, "_settle_failure", mutated)
+
+
+def _a_failed_extension_is_the_last(patch: pytest.MonkeyPatch) -> None:
+    extended = leases.extended
+
+    def mutated(state: State, call: Any, results: tuple[Any, ...]) -> None:
+        extended(state, call, results)
+        for (held, _), result in zip(call.items, results, strict=True):
+            if result.lease is None:
+                held.extend_at = math.inf
+
+    patch.setattr(leases, "extended", mutated)
+
+
+def _claims_are_always_of_ten(patch: pytest.MonkeyPatch) -> None:
+    def mutated(state: State, *_: Any) -> int:
+        return 10 if state.running < state.config.concurrency else 0
+
+    patch.setattr(polling, "_room", mutated)
+
+
+def _strict_goes_by_what_is_there(patch: pytest.MonkeyPatch) -> None:
+    def mutated(state: State) -> Held | None:
+        ready = [queue.ready for queue in state.queues if queue.ready and not queue.full]
+        return next(iter(ready[0].values())) if ready else None
+
+    patch.setattr(starting, "_next_strict", mutated)
+
+
+def _polls_are_not_awaited(patch: pytest.MonkeyPatch) -> None:
+    end = stopping.end_if_done
+
+    def mutated(state: State) -> None:
+        polls = state.polls
+        if state.stopping:
+            state.polls = {}
+        end(state)
+        state.polls = polls
+
+    patch.setattr(stopping, "end_if_done", mutated)
+
+
+def _deletes_are_not_awaited(patch: pytest.MonkeyPatch) -> None:
+    end, leave = stopping.end_if_done, getattr(stopping, "_exit")  # noqa: B009
+
+    def mutated(state: State) -> None:
+        held = [one for queue in state.queues for one in queue.held.values()]
+        settled = all(one.phase is Phase.SETTLING for one in held)
+        if state.stopping and settled and not (state.polls or state.ended):
+            leave(state)
+        end(state)
+
+    patch.setattr(stopping, "end_if_done", mutated)
+
+
+def _what_is_refused_counts_as_given_back(patch: pytest.MonkeyPatch) -> None:
+    count = State.count
+
+    def mutated(state: State, kind: str, by: int = 1) -> None:
+        count(state, "given_back" if kind == "refused" else kind, by)
+
+    patch.setattr(State, "count", mutated)
+
+
+def _what_goes_back_counts_as_left(patch: pytest.MonkeyPatch) -> None:
+    count = State.count
+
+    def mutated(state: State, kind: str, by: int = 1) -> None:
+        count(state, "left" if kind == "given_back" else kind, by)
+
+    patch.setattr(State, "count", mutated)
+
+
+def _lost_runs_are_retries(patch: pytest.MonkeyPatch) -> None:
+    end = State.end
+
+    def mutated(state: State, held: Held, outcome: Any, **more: Any) -> None:
+        end(state, held, "retry" if outcome == "heartbeat_failed" else outcome, **more)
+
+    patch.setattr(State, "end", mutated)
+
+
+def _delays_have_no_limit(patch: pytest.MonkeyPatch) -> None:
+    def mutated(state: State, held: Held, delay: float) -> float:
+        return delay
+
+    patch.setattr(leases, "within_limit", mutated)
+
+
+def _postponed_ones_are_left(patch: pytest.MonkeyPatch) -> None:
+    settle: Any = getattr(outcomes, "_settle")  # noqa: B009
+
+    def mutated(state: State, held: Held, event: Any) -> None:
+        if isinstance(event.result, Postponed):
+            settling.leave(state, held, "retry")
+        else:
+            settle(state, held, event)
+
+    patch.setattr(outcomes, "_settle", mutated)
+
+
+def _caps_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QueueState, "full", False)
+
+
 def _nothing(*_: Any) -> None:
     return None
 
@@ -215,9 +346,27 @@ MUTATIONS: dict[int, Mutation] = {
 }
 
 
+# Further ones, which no rule noticed once.
+MORE_MUTATIONS: tuple[tuple[int, Mutation], ...] = (
+    (2, _refused_receipts_are_kept),
+    (2, _lost_runs_are_retries),
+    (4, _delays_have_no_limit),
+    (4, _postponed_ones_are_left),
+    (5, _nobody_hears_of_a_discard),
+    (13, _a_failed_extension_is_the_last),
+    (18, _claims_are_always_of_ten),
+    (19, _strict_goes_by_what_is_there),
+    (19, _caps_are_ignored),
+    (22, _polls_are_not_awaited),
+    (22, _deletes_are_not_awaited),
+    (23, _what_is_refused_counts_as_given_back),
+    (23, _what_goes_back_counts_as_left),
+)
+
+
 @contextmanager
-def broken_engine(statement: int) -> Generator[None]:
-    """Engines that break one statement, for as long as this lasts."""
+def broken_engine(mutation: Mutation) -> Generator[None]:
+    """Engines that are broken so, for as long as this lasts."""
     with pytest.MonkeyPatch.context() as patch:
-        MUTATIONS[statement](patch)
+        mutation(patch)
         yield

@@ -81,7 +81,9 @@ class Worker(SimulatedWorker):
             )
             for name, options in start.queues
         ]
-        super().__init__(play.world, number, queues=queues, **dict(start.options))
+        options = dict(start.options)
+        self.record.free_since.extend([play.world.now] * options["concurrency"])
+        super().__init__(play.world, number, queues=queues, **options)
 
     @property
     def serving(self) -> bool:

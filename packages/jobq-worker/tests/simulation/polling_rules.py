@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FORGIVEN_SECONDS = 31.0
 # So many in a row after a give-back, and a queue is claimed as before.
 FAST_JOBS = 20
+# So many tell how long the jobs of a queue take.
+KNOWN_JOBS = 5
 
 
 def free_slots(worker: Worker) -> int:
@@ -115,9 +117,19 @@ class RoomAndHolding(Rule):
         """A give-back sets the claim to one, until enough jobs in a row were fast."""
         if not isinstance(command, Receive) or command.max_messages == 1:
             return
+        self._check_room(worker, command)
         runs = worker.record.queues[command.queue].runs_since_give_back
         if runs < FAST_JOBS:
             self.broke(worker, f"asked {command.queue} for more than one after a give-back")
+
+    def _check_room(self, worker: Worker, command: Receive) -> None:
+        """Before anybody knows how long the jobs take, only free slots are room for many."""
+        ahead, ended = worker.config.claim_ahead, worker.record.queues[command.queue].runs_ended
+        if worker.by_name[command.queue].claim_size or (ahead and ended >= KNOWN_JOBS):
+            return
+        room = max(1, free_slots(worker) + (ahead > 0))
+        if command.max_messages > room:
+            self.broke(worker, f"asked for {command.max_messages} with room for {room}")
 
     def sending(self, worker: Worker, command: Any, live: list[Taken]) -> None:
         if not isinstance(command, Nack) or self.now >= worker.record.stop_told_at:
@@ -155,11 +167,17 @@ class Turns(Rule):
         self._passed: dict[tuple[int, str], int] = defaultdict(int)
 
     def started(self, worker: Worker, taken: Taken) -> None:
+        cap = worker.by_name[taken.queue].cap
+        held = sum(one.queue == taken.queue for one in worker.record.engaged.values())
+        if cap is not None and held > cap:
+            self.broke(worker, f"started {taken.body} in slot {held} of the {cap} of its queue")
         if self.play.lagging:
             return
         waiting = self._startable(worker, taken)
         names = [config.name for config in worker.config.queues]
         urgent = last_receive(worker, taken)
+        if worker.config.polling == "strict" and not urgent:
+            self._check_asked(worker, taken, names[: names.index(taken.queue)])
         for name in waiting:
             before = names.index(name) < names.index(taken.queue)
             if worker.config.polling == "strict":
@@ -168,6 +186,17 @@ class Turns(Rule):
             elif name != taken.queue:
                 self._pass(worker, name, taken)
         self._passed[worker.number, taken.queue] = 0
+
+    def _check_asked(self, worker: Worker, taken: Taken, earlier: list[str]) -> None:
+        """Each earlier queue that had work has been asked since the slot fell free."""
+        polled = {poll.queue for poll in worker.record.polls.values()}
+        for name in earlier:
+            queue = worker.record.queues[name]
+            calm = self.now > queue.troubled_at + FORGIVEN_SECONDS
+            spared = queue.empty or queue.closed or full(worker, worker.by_name[name])
+            if name in polled or spared or not calm or queue.asked_at >= taken.slot_free_since:
+                continue
+            self.broke(worker, f"started {taken.body} before {name}, which had work, was asked")
 
     def _pass(self, worker: Worker, name: str, taken: Taken) -> None:
         self._passed[worker.number, name] += 1

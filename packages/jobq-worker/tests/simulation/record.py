@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 from simulation.taken import PollOut, QueueRecord, Taken
@@ -25,6 +25,7 @@ from jobq.worker.engine.events import (
     DeadLettered,
     Extended,
     Finished,
+    NotStarted,
     Received,
     ReceiveFailed,
     ReceiveSkipped,
@@ -54,6 +55,8 @@ class Record:
         self.runs: dict[int, Taken] = {}
         # Those that have a slot, and of these those whose thread has taken them up.
         self.engaged: dict[int, Taken] = {}
+        # When the slots fell free that were held before, the one free longest first.
+        self.free_since: deque[float] = deque()
         self.running: dict[int, Taken] = {}
         self.groups: dict[tuple[str, str], list[Taken]] = defaultdict(list)
         self.queues: dict[str, QueueRecord] = defaultdict(QueueRecord)
@@ -124,9 +127,9 @@ class Record:
             case Settled(call=call, errors=errors) | DeadLettered(call=call, errors=errors):
                 self._settled(*self.calls.pop(call), errors, now)
             case Extended(call=call, results=results):
-                self._extended(self.calls.pop(call)[0], results, ahead)
-            case Finished(key=key):
-                self.queues[self.engaged.pop(key).queue].runs_since_give_back += 1
+                self._extended(self.calls.pop(call)[0], results, ahead, now)
+            case Finished(key=key, result=result):
+                self._finished(self.queues[self.engaged.pop(key).queue], result, now)
             case StopRequested():
                 self.stop_told_at = min(self.stop_told_at, now)
             case _:
@@ -139,6 +142,7 @@ class Record:
         self.read += len(deliveries)
         queue.failures = 0
         queue.answered, queue.empty = True, not deliveries
+        queue.asked_at = max(queue.asked_at, poll.asked_at)
         if not deliveries and now - poll.asked_at < poll.command.wait * 0.3:
             queue.troubled_at = now
         ended = {one.lease.receipt for one in commands if isinstance(one, JobEnded)}
@@ -160,6 +164,11 @@ class Record:
         self.heartbeat_check_at = self.hold_check_at = now
         if taken.group is not None:
             self.groups[taken.queue, taken.group].append(taken)
+
+    def _finished(self, queue: QueueRecord, result: Any, now: float) -> None:
+        queue.runs_since_give_back += 1
+        queue.runs_ended += not isinstance(result, NotStarted)
+        self.free_since.append(now)
 
     def _receive_failed(self, poll: PollOut, error: Any, now: float) -> None:
         queue = self.queues[poll.queue]
@@ -197,12 +206,14 @@ class Record:
             queue.refused += 1
             queue.closed = queue.closed or error.denied
 
-    def _extended(self, command: Extend, results: Sequence[Any], ahead: float) -> None:
+    def _extended(self, command: Extend, results: Sequence[Any], ahead: float, now: float) -> None:
         for lease, result in zip(command.leases, results, strict=True):
             taken = self.taken[lease.receipt]
             taken.extending = False
-            taken.extend_failed = result.lease is None
+            taken.extend_failed, taken.extend_failed_at = result.lease is None, now
             taken.lost_receipt = isinstance(result.error, LeaseLostError)
+            current = lease.receipt == taken.lease.receipt
+            taken.extend_refused = taken.lost_receipt and current
             if result.lease is not None:
                 dated = result.lease.expires_at - ahead - command.visibility
                 taken.dated_at = max(taken.dated_at, dated)
@@ -221,6 +232,7 @@ class Record:
             case Run():
                 taken = self.taken[command.lease.receipt]
                 self.runs[command.key] = self.engaged[command.key] = taken
+                taken.slot_free_since = self.free_since.popleft()
             case Abandon(key):
                 self.runs[key].abandoned = True
             case JobEnded():

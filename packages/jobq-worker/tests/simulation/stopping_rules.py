@@ -55,6 +55,12 @@ class Stops(Rule):
             if record.running:
                 bodies = [taken.body for taken in record.running.values()]
                 self.broke(worker, f"exited 0 while {bodies} ran")
+            if record.polls:
+                asked = sorted({poll.queue for poll in record.polls.values()})
+                self.broke(worker, f"exited 0 without the answers of its polls of {asked}")
+            if record.open:
+                bodies = [taken.body for taken in record.open]
+                self.broke(worker, f"exited 0 with {bodies} in hand")
             self._check_visible(worker)
         elif late < -EPSILON and self._was_asked(worker) and not worker.reasons():
             self.broke(worker, f"exited {command.code} in time, without a reason")
@@ -97,6 +103,24 @@ class AddsUp(Rule):
             self.broke(worker, f"ended with {counts}, which doesn't add up")
         seen = (record.read, record.started, record.taken_over)
         said = (counts.received, counts.started, counts.taken_over)
+        refused = sum(_is_refused(taken) for taken in set(record.taken.values()))
+        if refused != counts.refused:
+            self.broke(worker, f"said {counts.refused} were refused; it was {refused}")
+        back = sum(_went_back(taken) for taken in set(record.taken.values()))
+        if back > counts.given_back:
+            self.broke(worker, f"said {counts.given_back} were given back; it was {back}")
         # A thread that never took a run up counts as one that started it.
         if seen != said and not self.play.lagging:
             self.broke(worker, f"said {said} were received, started, taken over; it was {seen}")
+
+
+def _is_refused(taken: Taken) -> bool:
+    ended = taken.ended
+    return ended is not None and bool(
+        {ended.outcome, ended.processing_outcome} & {"malformed", "unknown_job_type"}
+    )
+
+
+def _went_back(taken: Taken) -> bool:
+    released = taken.ended is not None and taken.ended.outcome == "released"
+    return released and taken.hidden and taken.retreats

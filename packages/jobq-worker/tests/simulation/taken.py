@@ -31,6 +31,7 @@ class Taken:
     dated_at: float
     murky: bool = False
     read_at: float = math.inf
+    slot_free_since: float = -math.inf
     run: int | None = None
     started_at: float = math.inf
     returned_at: float = math.inf
@@ -39,6 +40,8 @@ class Taken:
     abandoned: bool = False
     extending: bool = False
     extend_failed: bool = False
+    extend_failed_at: float = math.inf
+    extend_refused: bool = False
     lost_receipt: bool = False
     settling: Ack | Nack | DeadLetter | None = None
     settle_error: JobqError | None = None
@@ -89,7 +92,7 @@ class Taken:
         self.lease = newer.lease
         self.until, self.dated_at = newer.until, newer.dated_at
         self.received_at, self.murky = newer.received_at, newer.murky
-        self.extend_failed = False
+        self.extend_failed = self.extend_refused = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +126,5 @@ class QueueRecord:
     empty: bool = True
     troubled_at: float = -math.inf
     runs_since_give_back: float = math.inf
+    runs_ended: int = 0
+    asked_at: float = -math.inf
