@@ -45,7 +45,7 @@ def aws_environment() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def quiet_producers() -> Iterator[None]:
     """What these tests send by the thousand is no news."""
     before = structlog.get_config()
