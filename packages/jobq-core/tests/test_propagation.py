@@ -1,8 +1,10 @@
 """Attributes: what the caller gave first, then propagation, within ten and the byte limit."""
 
+from io import StringIO
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,6 +197,21 @@ def test_correlation_fields_cannot_pass_for_our_log_fields_or_structlogs() -> No
         "correlation_exc_info": True,
         "request": "r-1",
     }
+
+
+@pytest.mark.parametrize("key", ["exception", "stack", "_record", "_from_structlog"])
+def test_no_correlation_field_makes_the_log_lines_of_its_job_raise(key: str) -> None:
+    processors: list[Any] = [
+        structlog.processors.CallsiteParameterAdder(),
+        structlog.stdlib.ExtraAdder(),
+        structlog.dev.ConsoleRenderer(colors=False),
+    ]
+    output = StringIO()
+    logger = structlog.wrap_logger(structlog.PrintLogger(output), processors)
+
+    logger.warning("job_started", **correlation_log_fields(job(correlation_fields={key: 1})))
+
+    assert f"correlation_{key}=1" in output.getvalue()
 
 
 def test_a_correlation_field_that_no_output_can_write_is_escaped_for_the_log() -> None:

@@ -23,8 +23,12 @@ CORRELATION_FIELDS = "correlation_fields"
 MAX_ATTEMPTS = "max_attempts"
 
 _OURS = ("queue", "message_id", "job_type", "receive_count", "group_id", "trace_id", "span_id")
-# positional_args would be applied to the event with %.
-_STRUCTLOGS = ("event", "level", "logger", "timestamp", "exc_info", "stack_info", "positional_args")
+# positional_args would be applied to the event with %. The last four are taken for text and for
+# records of logging: any other value makes every log line of the job raise, the handler's too.
+_STRUCTLOGS = (
+    *("event", "level", "logger", "timestamp", "exc_info", "stack_info", "positional_args"),
+    *("exception", "stack", "_record", "_from_structlog"),
+)
 _RESERVED = frozenset(_OURS + _STRUCTLOGS)
 
 
