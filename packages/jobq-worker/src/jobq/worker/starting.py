@@ -180,6 +180,13 @@ class Starting:
                     f"queue {name!r} has no dead-letter queue, and {reason}: name one as "
                     "'dead_letter' in its definition, or give the queue a redrive policy"
                 )
+            if queue.capabilities.ordered and not subscription.queue.capabilities.ordered:
+                # It would refuse each copy that has no group, and nothing would be given up.
+                raise ConfigurationError(
+                    f"queue {name!r} is a standard queue and its dead-letter queue a FIFO one, "
+                    f"which takes no message without a group, and {reason}: name a standard queue "
+                    "as 'dead_letter' in its definition"
+                )
             self._check_dead_letter(name, queue)
         except BackendError as error:
             if error.retryable:

@@ -48,6 +48,12 @@ def answered(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> 
         if held.phase is Phase.GONE:
             continue
         if error is None:
+            state.info(
+                "message_dead_lettered",
+                queue=held.queue.config.name,
+                message_id=held.lease.message_id,
+                receive_count=held.lease.receive_count,
+            )
             settling.delete(state, held, held.settlement.outcome)
         else:
             _failed(state, held, error)
