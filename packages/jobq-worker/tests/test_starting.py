@@ -213,6 +213,13 @@ def test_a_dead_letter_queue_must_be_there_but_need_not_be_readable() -> None:
     assert list(bench.prepare(Described()).dead_letters) == ["q0"]
 
 
+def test_an_ordered_dead_letter_queue_of_one_that_is_not_is_refused() -> None:
+    bench = a_bench(GIVES_UP)
+    bench.open_dead_letter = lambda: MemoryQueue("dead.fifo")
+    with pytest.raises(ConfigurationError, match=r"'q0' is a standard queue .* job type 'a'"):
+        bench.prepare(Described())
+
+
 def test_opening_a_dead_letter_queue_is_tried_again_where_that_may_help() -> None:
     bench, dead = a_bench(GIVES_UP), Described(BUSY, BUSY)
     bench.open_dead_letter = lambda: dead
