@@ -219,7 +219,8 @@ class HiddenByTheFormula(Rule):
             return
         tried = taken.hidden or taken.settling or taken.settle_error
         tried = tried or taken.lost_receipt or taken.murky
-        if not tried and self.now < taken.until - 1 and worker.record.exit_at > self.now:
+        over = self.now >= worker.record.stop_told_at + worker.config.shutdown_timeout - EPSILON
+        if not (tried or over) and self.now < taken.until - 1 and worker.record.exit_at > self.now:
             latest = worker.record.latest[taken.message] is taken
             if latest and self.now > worker.record.stall_ends + 2:
                 self.broke(worker, f"left {taken.body}, which was to be hidden, to its timeout")

@@ -66,7 +66,8 @@ class Heartbeats(Rule):
         due = max(taken.dated_at, taken.read_at - 1) + third + SLACK_SECONDS
         if taken.extend_failed and not taken.lost_receipt:
             due = max(due, taken.extend_failed_at + AGAIN_SECONDS + SLACK_SECONDS)
-        return due
+        # One whose receipt is a newer one by then goes out again after a moment for company.
+        return max(due, taken.settle_answered_at + 2 * COMPANY_SECONDS)
 
     def _check_age(self, worker: Worker, taken: Taken) -> None:
         if self.now > self._due(worker, taken) and self._should_beat(worker, taken):

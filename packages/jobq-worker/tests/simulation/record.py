@@ -182,6 +182,7 @@ class Record:
         for lease, error in zip(command.leases, errors, strict=True):
             taken = self.taken[lease.receipt]
             taken.settling, taken.settle_error = None, error
+            taken.settle_answered_at = now
             if isinstance(command, DeadLetter):
                 taken.copied = taken.copied or error is None
             elif isinstance(command, Nack):

@@ -45,6 +45,7 @@ class Taken:
     lost_receipt: bool = False
     settling: Ack | Nack | DeadLetter | None = None
     settle_error: JobqError | None = None
+    settle_answered_at: float = -math.inf
     retreats: bool = False
     deleted: bool = False
     hidden: bool = False
