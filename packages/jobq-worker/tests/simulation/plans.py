@@ -177,7 +177,7 @@ class _Drawing:
             self._refuse_entries,
             self._deny,
             self._outage,
-            self._duplicate,
+            *[self._duplicate] * 4,
             self._lag,
             self._step,
         ]
