@@ -217,10 +217,12 @@ class HiddenByTheFormula(Rule):
         waits = isinstance(raised, Raised) and raised.policy.base_delay is not None
         if not (waits or isinstance(raised, Postponed)):
             return
-        tried = taken.hidden or taken.settling or taken.settle_error
-        tried = tried or taken.lost_receipt or taken.murky
         over = self.now >= worker.record.stop_told_at + worker.config.shutdown_timeout - EPSILON
-        if not (tried or over) and self.now < taken.until - 1 and worker.record.exit_at > self.now:
+        if (
+            not (taken.tried or over)
+            and self.now < taken.until - 1
+            and worker.record.exit_at > self.now
+        ):
             latest = worker.record.latest[taken.message] is taken
             if latest and self.now > worker.record.stall_ends + 2:
                 self.broke(worker, f"left {taken.body}, which was to be hidden, to its timeout")
@@ -268,8 +270,7 @@ class ExhaustedByItsPolicy(Rule):
         policy = exhausted(taken)
         if policy is None or policy.when_exhausted == "redrive":
             return
-        tried = taken.deleted or taken.copied or taken.settle_error is not None
-        if not tried and command.outcome == "exhausted" and self.now < taken.until - 1:
+        if not taken.tried and command.outcome == "exhausted" and self.now < taken.until - 1:
             self.broke(worker, f"left {taken.body}, though it is exhausted")
 
 
@@ -297,8 +298,7 @@ class UnknownStays(Rule):
         if not isinstance(command, JobEnded) or command.outcome != "unknown_job_type":
             return
         taken = worker.record.taken[command.lease.receipt]
-        tried = taken.hidden or taken.settle_error is not None or taken.settling is not None
-        if not tried and self.now < taken.until - 1 and self.now < worker.record.exit_at:
+        if not taken.tried and self.now < taken.until - 1 and self.now < worker.record.exit_at:
             self.broke(worker, f"left {taken.body} to its visibility timeout")
 
 

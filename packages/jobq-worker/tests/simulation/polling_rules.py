@@ -138,6 +138,8 @@ class RoomAndHolding(Rule):
             return
         for taken in live:
             last = taken.group is None and last_receive(worker, taken)
+            # One that is given back already may be delivered once more before that is accepted.
+            last = last and taken.message not in self.play.duplicated
             if taken.retreats and last and not runs(worker, taken):
                 self.broke(worker, f"gave {taken.body} back on its last receive")
 

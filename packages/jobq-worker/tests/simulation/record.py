@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 REFUSALS_THAT_CLOSE = 10
 # What arrives so soon after a stall may have come during it, for all that its process can tell.
 MURKY_SECONDS = 3.0
+# A stall that no pulse missed isn't noticed: what came during it is dated when it was read.
+UNNOTICED_SECONDS = 1.25
 
 
 class Record:
@@ -83,12 +85,13 @@ class Record:
         self, command: Receive, lease: Lease, verdict: str, received_at: float, now: float
     ) -> None:
         """A message reached the process; the server had received it for it at `received_at`."""
+        unnoticed = min(UNNOTICED_SECONDS, max(0.0, self.stall_ends - now))
         self.taken[lease.receipt] = Taken(
             queue=command.queue,
             lease=lease,
             verdict=verdict,
             arrived_at=now,
-            until=now + command.visibility,
+            until=now + unnoticed + command.visibility,
             dated_at=now,
             received_at=received_at,
             murky=now < self.stall_ends + MURKY_SECONDS,

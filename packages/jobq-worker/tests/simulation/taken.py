@@ -88,6 +88,19 @@ class Taken:
             and not self.retreats
         )
 
+    @property
+    def tried(self) -> bool:
+        """A settling call was made for it, or its process can't know that it could have been."""
+        return bool(
+            self.settling
+            or self.settle_error
+            or self.deleted
+            or self.hidden
+            or self.copied
+            or self.lost_receipt
+            or self.murky
+        )
+
     def renew(self, newer: Taken) -> None:
         """Go by the receipt of a newer delivery."""
         self.lease = newer.lease
