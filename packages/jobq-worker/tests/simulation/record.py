@@ -113,6 +113,7 @@ class Record:
         for taken in set(self.taken.values()):
             taken.until -= seconds
             taken.dated_at -= seconds
+            taken.received_at -= seconds
         self.stall_ends = now + 1
         self.stop_told_at -= seconds
 
