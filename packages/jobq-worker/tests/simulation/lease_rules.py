@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 COMPANY_SECONDS = 0.05
 # How late a heartbeat may be: the way of a reply, and a turn.
 SLACK_SECONDS = 1.0
+# After a stall a worker thinks that less is left of the 12 hours than there is.
+LIMIT_SLACK_SECONDS = 5.0
 # After this at the latest an extension that failed is tried again.
 AGAIN_SECONDS = 1.0
 
@@ -84,7 +86,7 @@ class Heartbeats(Rule):
             or isinstance(taken.settling, Ack | Nack)
             or taken.abandoned
             or runtime_over
-            or taken.dated_at + config.visibility > limit - 3
+            or taken.dated_at + config.visibility > limit - LIMIT_SLACK_SECONDS
             or self.now < worker.record.stall_ends + 3
             or self.now >= worker.record.exit_at
         )
