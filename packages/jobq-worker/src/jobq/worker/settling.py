@@ -13,6 +13,7 @@ from jobq.core import (
     PublishResult,
     SettleResult,
 )
+from jobq.worker.engine.commands import DeadLetter
 from jobq.worker.engine.events import DeadLettered, Extended, Settled
 from jobq.worker.faults import as_jobq_error
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from jobq.core import Lease, Queue
-    from jobq.worker.engine.commands import Ack, DeadLetter, Extend, Nack
+    from jobq.worker.engine.commands import Ack, Extend, Nack
 
 Answer = TypeVar("Answer")
 
@@ -79,7 +80,8 @@ class Settling:
         """One answer for each lease of the command, in order."""
         now = self._clock()
         live = [lease for lease in command.leases if lease.expires_at > now]
-        where = f"{type(command).__name__.lower()} on queue {command.queue!r}"
+        what = "dead-letter copy" if isinstance(command, DeadLetter) else type(command).__name__
+        where = f"{what.lower()} of queue {command.queue!r}"
         try:
             answers = call(live) if live else []
         except BaseException as raised:  # noqa: BLE001 - what to make of it is the engine's to say

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jobq.core import BackendError, ConfigurationError, JobqError, QueueNotFoundError
 from jobq.core.interfaces import Connected
 from jobq.worker.ends import Ends
+from jobq.worker.engine.backoff import backoff
 from jobq.worker.engine.config import QueueConfig
 from jobq.worker.faults import as_jobq_error
 from jobq.worker.polls import Source
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from jobq.worker.subscriptions import Subscription
 
 TRIES = 10
-LONGEST_PAUSE_SECONDS = 30.0
 # Beside the polls of a queue, a worker deletes and extends its messages.
 SETTLING_CONNECTIONS = 2
 
@@ -120,8 +120,7 @@ class Starting:
         raise AssertionError("unreachable")
 
     def _back_off(self, name: str, attempt: int, error: BackendError) -> None:
-        seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** (attempt - 1))
-        seconds *= 0.5 + self._random() / 2
+        seconds = backoff(attempt, random=self._random())
         self._warn(
             "queue_not_reached",
             queue=name,

@@ -76,9 +76,7 @@ def _settle(state: State, held: Held, event: Finished) -> None:
         case Refused():
             settling.delete(state, held, "delete")
         case Postponed(seconds):
-            settling.hide(
-                state, held, "retry", leases.within_limit(state, held, math.ceil(seconds))
-            )
+            settling.hide(state, held, "retry", math.ceil(seconds))
         case Raised(policy):
             _settle_failure(state, held, policy)
         case NotStarted():
@@ -106,7 +104,7 @@ def _retry(state: State, held: Held, policy: RetryPolicy, outcome: Outcome) -> N
         settling.leave(state, held, outcome)
         state.retry_due = max(state.retry_due, held.visible_at)
     else:
-        settling.hide(state, held, outcome, leases.within_limit(state, held, delay))
+        settling.hide(state, held, outcome, delay)
 
 
 def refuse(state: State, held: Held) -> None:
@@ -115,8 +113,7 @@ def refuse(state: State, held: Held) -> None:
         return
     state.count("refused")
     if held.verdict == "unknown_job_type":
-        delay = leases.within_limit(state, held, UNKNOWN_JOB_TYPE_SECONDS)
-        settling.hide(state, held, "unknown_job_type", delay)
+        settling.hide(state, held, "unknown_job_type", UNKNOWN_JOB_TYPE_SECONDS)
     elif state.config.on_malformed == "delete":
         settling.delete(state, held, "malformed")
     elif state.config.on_malformed == "dead_letter":

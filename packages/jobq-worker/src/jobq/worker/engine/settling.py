@@ -29,9 +29,11 @@ def delete(state: State, held: Held, outcome: Outcome) -> None:
 
 
 def hide(state: State, held: Held, outcome: Outcome, delay: float) -> None:
-    """The message is to come back in `delay` seconds; those behind it go back first."""
+    """The message is to come back in `delay` seconds, or what is left of the 12 hours if that is
+    less; those behind it go back first.
+    """
     held.phase = Phase.SETTLING
-    held.settlement = Settlement(outcome, delay)
+    held.settlement = Settlement(outcome, leases.within_limit(state, held, delay))
     held.settle_at = state.now
     lanes.retreat_behind(state, held)
     held.queue.to_hide.append(held)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
+from jobq.worker.engine.backoff import backoff
 from jobq.worker.engine.commands import Accounts, JobEnded, Notice
 
 if TYPE_CHECKING:
@@ -241,8 +242,8 @@ class State:
         held.queue.due_at = min(held.queue.due_at, at)
 
     def backoff(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row: 1 s doubling to 30 s, times 0.5 to 1."""
-        return min(30.0, 2.0 ** min(failures - 1, 10)) * (0.5 + self.random() / 2)
+        """Seconds to wait after so many failures in a row."""
+        return backoff(failures, random=self.random())
 
     def end(self, held: Held, outcome: Outcome, *, processing: Outcome | None = None) -> None:
         """Let go of a message; what becomes of its lane is the caller's to say."""
