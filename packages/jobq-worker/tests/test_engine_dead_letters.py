@@ -155,6 +155,16 @@ def test_a_copy_accepted_after_the_lease_ran_out_deletes_nothing() -> None:
     assert driven.outcomes() == [("one", "exhausted")]
 
 
+def test_each_copy_that_was_accepted_is_named_whatever_became_of_its_lease() -> None:
+    for seconds in (1, 31):
+        driven = Driven(extends=False)
+        driven.exhaust()
+        driven.wait(seconds)
+        driven.answer_copy(None)
+        said = [one.fields for one in driven.all(Notice) if one.event == "message_dead_lettered"]
+        assert [(one["queue"], one["message_id"]) for one in said] == [("jobs", "one")]
+
+
 def test_a_lease_that_a_busy_thread_found_run_out_is_tried_again_while_it_was_extended() -> None:
     driven = Driven()
     driven.exhaust()

@@ -44,16 +44,18 @@ def flush(state: State, queue: QueueState) -> None:
 
 def answered(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> None:
     """Delete what was accepted, whichever receipt it has by now; try again or leave the rest."""
-    for (held, _), error in zip(call.items, errors, strict=True):
-        if held.phase is Phase.GONE:
-            continue
+    for (held, sent), error in zip(call.items, errors, strict=True):
         if error is None:
+            # Said even where the lease ran out meanwhile: the copy is there all the same.
             state.info(
                 "message_dead_lettered",
                 queue=held.queue.config.name,
-                message_id=held.lease.message_id,
-                receive_count=held.lease.receive_count,
+                message_id=sent.message_id,
+                receive_count=sent.receive_count,
             )
+        if held.phase is Phase.GONE:
+            continue
+        if error is None:
             settling.delete(state, held, held.settlement.outcome)
         else:
             _failed(state, held, error)

@@ -59,17 +59,16 @@ class Engine:
         state = self.state
         if state.ended:
             return []
+        state.out = []
         stood_still = now - state.awake_at
         if stood_still > STALL_SECONDS:
+            # A handler that holds the GIL does this, a suspended process, or a machine that slept.
+            state.warn("worker_stood_still", seconds=round(stood_still, 1))
             # A short breath between two ends neither: what lay unread may do so still.
             if state.awake_at > state.stall_ended + receiving.STALL_GRACE_SECONDS:
                 state.stall_began = state.awake_at
             state.stall_ended = now
         state.awake_at = state.now = now
-        state.out = []
-        if stood_still > STALL_SECONDS:
-            # A handler that holds the GIL does this, a suspended process, or a machine that slept.
-            state.warn("worker_stood_still", seconds=round(stood_still, 1))
         for event in events:
             self._take(event)
         self._decide()
