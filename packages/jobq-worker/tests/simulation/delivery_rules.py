@@ -152,13 +152,12 @@ class EntryByEntry(Rule):
         """Its lease held, nobody received it anew, and the copy could still be tried again."""
         latest = worker.record.latest[taken.message]
         record = worker.record
-        over = self.now >= record.stop_told_at + worker.config.shutdown_timeout - EPSILON
         return (
             latest is taken
             and taken.message not in self.play.duplicated
             and not taken.lost_receipt
             and not taken.murky
-            and not over
+            and not worker.out_of_time
             and self.now < taken.until - 1
             and self.now > record.stall_ends + 2
             and not self._copying(taken)
@@ -217,9 +216,8 @@ class HiddenByTheFormula(Rule):
         waits = isinstance(raised, Raised) and raised.policy.base_delay is not None
         if not (waits or isinstance(raised, Postponed)):
             return
-        over = self.now >= worker.record.stop_told_at + worker.config.shutdown_timeout - EPSILON
         if (
-            not (taken.tried or over)
+            not (taken.tried or worker.out_of_time)
             and self.now < taken.until - 1
             and worker.record.exit_at > self.now
         ):
@@ -316,8 +314,7 @@ class ClosedQueue(Rule):
             error = taken.settle_error
             denied = getattr(error, "denied", False)
             limits = taken.started_at + worker.by_name[taken.queue].max_runtime
-            over = self.now >= record.stop_told_at + worker.config.shutdown_timeout - EPSILON
-            held = self.now < min(taken.until, limits) - 1 and not over
+            held = self.now < min(taken.until, limits) - 1 and not worker.out_of_time
             held = held and not (taken.lost_receipt or taken.murky)
             if denied and held and record.latest[taken.message] is taken:
                 self.broke(worker, f"let {taken.body} go, whose delete was denied")

@@ -123,7 +123,7 @@ class StopsForGood(Rule):
         for taken in record.open:
             spared = taken.extending or taken.lease.receive_count >= most
             spared = spared or taken.group is not None
-            ran = any(one.message == taken.message for one in record.running.values())
+            ran = record.runs_already(taken)
             if taken.waiting and not (spared or ran) and self.now > taken.read_at + EPSILON:
                 self.broke(worker, f"kept {taken.body} behind jobs that hold every slot")
 

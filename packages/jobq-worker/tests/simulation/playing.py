@@ -22,7 +22,7 @@ from simulated import (
 )
 from simulation import plans
 from simulation.record import Record
-from simulation.rules import Rule
+from simulation.rules import EPSILON, Rule
 
 from jobq.core.memory.store import Store
 from jobq.worker.engine.commands import Notice
@@ -89,6 +89,12 @@ class Worker(SimulatedWorker):
     def serving(self) -> bool:
         return not self.dead and not self.asked_to_stop and self.exit is None
 
+    @property
+    def out_of_time(self) -> bool:
+        """It was stopped, and its `shutdown_timeout` is over."""
+        end = self.record.stop_told_at + self.config.shutdown_timeout
+        return self.world.now >= end - EPSILON
+
     def reasons(self) -> list[Any]:
         """What it said of why it ends, beside being asked to."""
         return [
@@ -129,7 +135,6 @@ class Play(Watcher):
         self._sending_rules = _overriding(self.rules, "sending")
         self._done_rules = _overriding(self.rules, "done")
         self._command_rules = _overriding(self.rules, "commanded")
-        self._answer_rules = _overriding(self.rules, "answered")
         for name in plan.queues:
             grave = None
             if plan.redrive:

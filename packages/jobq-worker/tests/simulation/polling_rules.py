@@ -42,11 +42,6 @@ def last_receive(worker: Worker, taken: Taken) -> bool:
     return most is not None and taken.lease.receive_count >= most
 
 
-def runs(worker: Worker, taken: Taken) -> bool:
-    """An earlier delivery of it, whose lease was lost, still runs here."""
-    return any(one.message == taken.message for one in worker.record.engaged.values())
-
-
 class IdleLongPoll(Rule):
     """17: an idle queue keeps one long poll out, for one message, while any slot is free."""
 
@@ -140,7 +135,7 @@ class RoomAndHolding(Rule):
             last = taken.group is None and last_receive(worker, taken)
             # One that is given back already may be delivered once more before that is accepted.
             last = last and taken.message not in self.play.duplicated
-            if taken.retreats and last and not runs(worker, taken):
+            if taken.retreats and last and not worker.record.runs_already(taken):
                 self.broke(worker, f"gave {taken.body} back on its last receive")
 
     def started(self, worker: Worker, taken: Taken) -> None:
@@ -153,7 +148,7 @@ class RoomAndHolding(Rule):
                 and other.group is None
                 and last_receive(worker, other)
                 and not full(worker, worker.by_name[other.queue])
-                and not runs(worker, other)
+                and not worker.record.runs_already(other)
                 and other.read_at < self.now
             ):
                 self.broke(worker, f"started {taken.body} before {other.body}'s last receive")
@@ -220,7 +215,7 @@ class Turns(Rule):
                 and other.waiting
                 and other.group is None
                 and other.read_at < self.now
-                and not runs(worker, other)
+                and not worker.record.runs_already(other)
                 and not full(worker, worker.by_name[other.queue])
             ):
                 startable.add(other.queue)

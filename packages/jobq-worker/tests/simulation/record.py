@@ -79,6 +79,10 @@ class Record:
         self.heartbeat_check_at = -math.inf
         self.hold_check_at = -math.inf
 
+    def runs_already(self, taken: Taken) -> bool:
+        """An earlier delivery of it still has a slot."""
+        return any(one.message == taken.message for one in self.engaged.values())
+
     # --- what happens around it --------------------------------------------------------------
 
     def arrived(
@@ -261,7 +265,7 @@ class Record:
             self.queues[taken.queue].runs_since_give_back = 0
 
     def _ended(self, taken: Taken, command: JobEnded, now: float) -> None:
-        taken.ended, taken.ended_at = command, now
+        taken.ended = command
         self.open.pop(taken, None)
         if not taken.started:
             self.busy_until = now

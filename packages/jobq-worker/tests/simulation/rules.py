@@ -46,9 +46,6 @@ class Rule:
     def done(self, worker: Worker, command: Any, lease: Lease) -> None:
         """The server did what was asked for one lease."""
 
-    def answered(self, worker: Worker, command: Any, errors: Sequence[Any]) -> None:
-        """A settling call's answer was read, and is on record."""
-
     def rested(self) -> None:
         """Nothing went wrong for a long time, and nobody was stopped yet."""
 

@@ -51,7 +51,6 @@ class Taken:
     hidden: bool = False
     copied: bool = False
     ended: JobEnded | None = None
-    ended_at: float = math.inf
 
     @property
     def message(self) -> str:
