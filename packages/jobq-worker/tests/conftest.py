@@ -1,4 +1,4 @@
-"""Log lines as data, and bursts that end soon."""
+"""Log lines as data, a queue in memory, and bursts that end soon."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 from working import Lines
+
+from jobq.core.memory import MemoryQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -30,3 +32,8 @@ def lines() -> Iterator[Lines]:
 def short_bursts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the silence that tells a burst of its end."""
     monkeypatch.setattr("jobq.worker.engine.polling.BURST_WAIT_SECONDS", 1)
+
+
+@pytest.fixture
+def jobs() -> MemoryQueue:
+    return MemoryQueue("jobs")

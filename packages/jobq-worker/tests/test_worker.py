@@ -1,7 +1,6 @@
-"""A worker in threads over queues in memory."""
+"""A worker in threads over queues in memory: what it runs, and what ends it."""
 
 import asyncio
-import contextlib
 import os
 import threading
 import time
@@ -13,34 +12,19 @@ from typing import Any
 
 import pytest
 import structlog
-from working import QUICK, Lines, Serving, group_of, serving, until
+from working import QUICK, Lines, Serving, group_of, last_line, serving, until
 
 from jobq.core import (
     BackendError,
     ConfigurationError,
     JobMiddleware,
-    Lease,
     Message,
-    QueueGroup,
     QueueNotFoundError,
     RetryPolicy,
-    SettleResult,
     current_job,
 )
 from jobq.core.memory import MemoryQueue
 from jobq.worker import Worker
-
-
-def last_line(lines: Lines) -> dict[str, Any]:
-    (line,) = lines.of("worker_stopped")
-    classes = ("started", "refused", "taken_over", "given_back", "left")
-    assert line["received"] == sum(line[one] for one in classes)
-    return line
-
-
-@pytest.fixture
-def jobs() -> MemoryQueue:
-    return MemoryQueue("jobs")
 
 
 def test_a_burst_runs_what_there_is_and_returns(lines: Lines, jobs: MemoryQueue) -> None:
@@ -95,152 +79,6 @@ def test_a_job_that_fails_is_tried_again_and_the_rest_is_told_apart(
     assert outcomes == {"retry": 1, "success": 1, "unknown_job_type": 1, "malformed": 1}
     assert last_line(lines)["remaining"]["jobs"]["in_flight"] == 1
     assert (last_line(lines)["started"], last_line(lines)["refused"]) == (2, 2)
-
-
-@pytest.mark.parametrize("colour", ["sync", "async"])
-def test_a_stop_lets_what_runs_end_and_gives_the_rest_back(
-    colour: str, lines: Lines, jobs: MemoryQueue
-) -> None:
-    queues = QueueGroup({"jobs": {"queue": jobs, "claim_size": 3}})
-    for number in range(3):
-        queues.enqueue("jobs", "a", {"n": number})
-    started, go_on = SimpleQueue[int](), threading.Event()
-
-    def sync(payload: Any) -> None:
-        started.put(payload["n"])
-        go_on.wait(10)
-
-    async def awaited(payload: Any) -> None:
-        await asyncio.to_thread(sync, payload)
-
-    handler = sync if colour == "sync" else awaited
-    worker = Worker(queues, {"a": handler}, concurrency=2, claim_ahead=5, **QUICK)
-    served = Serving(worker)
-    running = {started.get(timeout=5), started.get(timeout=5)}
-    until(lambda: jobs.stats().in_flight == 3)
-    worker.stop()
-    until(lambda: jobs.stats().waiting == 1)
-    assert jobs.stats().in_flight == 2
-    go_on.set()
-    served.join()
-    assert served.code == 0
-    (left,) = jobs.claim_batch(10)
-    assert running == {0, 1, 2} - {int(left.body[-3])}
-    assert (last_line(lines)["started"], last_line(lines)["given_back"]) == (2, 1)
-
-
-def test_not_one_receive_starts_after_a_stop(jobs: MemoryQueue, lines: Lines) -> None:
-    stopped_at = float("inf")
-    late: list[float] = []
-
-    class Watched(MemoryQueue):
-        def claim_batch(self, max_messages: int, **kwargs: Any) -> list[Lease]:
-            if time.monotonic() > stopped_at:
-                late.append(time.monotonic() - stopped_at)
-            return super().claim_batch(max_messages, **kwargs)
-
-    watched = Watched("watched")
-    queues = group_of(watched)
-    for _ in range(300):
-        queues.enqueue("watched", "a")
-    worker = Worker(queues, {"a": lambda payload: time.sleep(0.003)}, concurrency=4, **QUICK)
-    with serving(worker):
-        until(lambda: watched.stats().waiting < 250)
-        worker.stop()
-        stopped_at = time.monotonic()
-    assert late == []
-    assert last_line(lines)["left"] == 0
-
-
-class Noted(MemoryQueue):
-    """Notes how many messages each settling call had."""
-
-    def __init__(self) -> None:
-        super().__init__("jobs")
-        self.acks: list[int] = []
-        self.nacks: list[int] = []
-
-    def ack_batch(self, leases: Sequence[Lease]) -> list[SettleResult]:
-        self.acks.append(len(leases))
-        return super().ack_batch(leases)
-
-    def nack_batch(self, leases: Sequence[Lease], delay: float = 0) -> list[SettleResult]:
-        self.nacks.append(len(leases))
-        return super().nack_batch(leases, delay)
-
-
-def test_what_a_poll_brings_after_a_stop_goes_back_in_one_call(lines: Lines) -> None:
-    polling, stopped = threading.Event(), threading.Event()
-
-    class Late(Noted):
-        def claim_batch(self, max_messages: int, **kwargs: Any) -> list[Lease]:
-            polling.set()
-            stopped.wait(5)
-            return super().claim_batch(max_messages, **kwargs)
-
-    late = Late()
-    queues = QueueGroup({"jobs": {"queue": late, "claim_size": 10}})
-    ran: list[Any] = []
-    with serving(Worker(queues, {"a": ran.append}, **QUICK)) as served:
-        assert polling.wait(5)
-        for _ in range(3):
-            queues.enqueue("jobs", "a")
-        served.stop()
-        stopped.set()
-    assert (served.code, ran, late.nacks) == (0, [], [3])
-    assert late.stats().waiting == 3
-    assert last_line(lines)["given_back"] == 3
-
-
-def test_deletes_of_jobs_that_ended_just_before_a_stop_are_flushed_in_one_call(
-    lines: Lines,
-) -> None:
-    jobs = Noted()
-    queues = group_of(jobs)
-    for number in range(4):
-        queues.enqueue("jobs", "a", {"n": number})
-    together, last = threading.Barrier(4), threading.Event()
-
-    def handler(payload: Any) -> None:
-        together.wait(5)
-        if payload["n"] == 3:
-            time.sleep(0.01)
-            worker.stop()
-            last.wait(5)
-
-    worker = Worker(queues, {"a": handler}, concurrency=4, **QUICK)
-    served = Serving(worker)
-    until(lambda: jobs.acks == [3])
-    last.set()
-    served.join()
-    assert (served.code, jobs.acks) == (0, [3, 1])
-    assert last_line(lines)["started"] == 4
-
-
-def test_a_job_that_outlives_the_shutdown_timeout_is_told_and_left(
-    jobs: MemoryQueue, lines: Lines
-) -> None:
-    queues = group_of(jobs)
-    queues.enqueue("jobs", "a")
-    began, lost = threading.Event(), threading.Event()
-
-    def handler(payload: Any) -> None:
-        context = current_job()
-        assert context is not None
-        began.set()
-        context.stopping.wait(10)
-        context.lease_lost.wait(10)
-        lost.set()
-
-    worker = Worker(queues, {"a": handler}, idle_wait_seconds=1, shutdown_timeout=1.2)
-    served = Serving(worker)
-    assert began.wait(5)
-    worker.stop()
-    served.join()
-    assert served.code == 1
-    assert lost.wait(5)
-    assert last_line(lines)["still_running"] == 1
-    assert jobs.stats().in_flight == 1
 
 
 def test_an_async_handler_that_blocks_its_loop_runs_once(lines: Lines) -> None:
@@ -537,105 +375,3 @@ def test_a_health_file_that_cannot_be_touched_is_a_warning(
     path = tmp_path / "no such folder" / "healthy"
     with serving(Worker(group_of(jobs), {"a": print}, health_file=os.fspath(path), **QUICK)):
         until(lambda: lines.of("health_file_failed"))
-
-
-class TestInsideALoop:
-    @pytest.mark.usefixtures("short_bursts")
-    def test_async_handlers_run_on_the_callers_loop(self, jobs: MemoryQueue, lines: Lines) -> None:
-        queues = group_of(jobs)
-        queues.enqueue("jobs", "a")
-        loops: list[Any] = []
-
-        async def handler(payload: Any) -> None:
-            loops.append(asyncio.get_running_loop())
-
-        async def main() -> None:
-            await Worker(queues, {"a": handler}).run_async(burst=True)
-            assert loops == [asyncio.get_running_loop()]
-
-        asyncio.run(main())
-
-    @pytest.mark.parametrize("cancels", [1, 3])
-    @pytest.mark.parametrize("colour", ["sync", "async"])
-    def test_cancelling_is_a_stop_that_lets_what_runs_end(
-        self, colour: str, cancels: int, jobs: MemoryQueue, lines: Lines
-    ) -> None:
-        queues = group_of(jobs)
-        queues.enqueue("jobs", "a")
-        began, ended = threading.Event(), threading.Event()
-
-        def sync(payload: Any) -> None:
-            began.set()
-            time.sleep(0.5)
-            ended.set()
-
-        async def awaited(payload: Any) -> None:
-            began.set()
-            await asyncio.sleep(0.5)
-            ended.set()
-
-        async def main() -> None:
-            handler = sync if colour == "sync" else awaited
-            run = asyncio.create_task(Worker(queues, {"a": handler}, **QUICK).run_async())
-            await asyncio.to_thread(began.wait, 5)
-            for _ in range(cancels):
-                run.cancel()
-                await asyncio.sleep(0.05)
-            assert not run.done()
-            with pytest.raises(asyncio.CancelledError):
-                await run
-            assert ended.is_set()
-
-        asyncio.run(main())
-        assert last_line(lines)["started"] == 1
-        assert lines.of("job_finished")[0]["outcome"] == "success"
-        assert jobs.stats().in_flight == 0
-
-    def test_the_error_that_ended_it_is_raised(self, lines: Lines) -> None:
-        class Missing(MemoryQueue):
-            def describe(self) -> Any:
-                raise QueueNotFoundError("no such queue")
-
-        with pytest.raises(QueueNotFoundError, match="no such queue"):
-            asyncio.run(Worker(group_of(Missing("jobs")), {"a": print}).run_async())
-
-    def test_a_handler_may_stop_its_worker(self, jobs: MemoryQueue, lines: Lines) -> None:
-        queues = group_of(jobs)
-        queues.enqueue("jobs", "a")
-
-        async def main() -> None:
-            async def handler(payload: Any) -> None:
-                worker.stop()
-
-            worker = Worker(queues, {"a": handler}, **QUICK)
-            await worker.run_async()
-
-        asyncio.run(main())
-        assert jobs.stats().in_flight == 0
-
-    @pytest.mark.usefixtures("short_bursts")
-    def test_two_workers_share_a_loop(self, lines: Lines) -> None:
-        groups = [group_of(MemoryQueue("jobs")) for _ in range(2)]
-        ran: list[Any] = []
-
-        async def handler(payload: Any) -> None:
-            ran.append(payload)
-
-        async def main() -> None:
-            for one in groups:
-                one.enqueue("jobs", "a")
-            workers = [Worker(one, {"a": handler}).run_async(burst=True) for one in groups]
-            await asyncio.gather(*workers)
-
-        asyncio.run(main())
-        assert len(ran) == 2
-
-
-def test_a_timeout_around_a_worker_stops_it(jobs: MemoryQueue, lines: Lines) -> None:
-    async def main() -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await Worker(group_of(jobs), {"a": print}, **QUICK).run_async()
-
-    asyncio.run(main())
-    assert last_line(lines)["exit_code"] == 0

@@ -89,3 +89,10 @@ def serving(worker: Worker) -> Generator[Serving]:
     finally:
         served.stop()
         served.join()
+
+
+def last_line(lines: Lines) -> dict[str, Any]:
+    (line,) = lines.of("worker_stopped")
+    classes = ("started", "refused", "taken_over", "given_back", "left")
+    assert line["received"] == sum(line[one] for one in classes)
+    return line
