@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from driven import Driven
 from simulated import DENIED, THROTTLED, Conduct, Request, SimulatedWorker, World, raises
 from working import lease
 
@@ -266,6 +267,13 @@ def test_a_success_after_a_stall_past_the_lease_deletes_nothing() -> None:
     worker.stall(30)
     world.run(31)
     assert worker.outcomes()[0] == ("job", "heartbeat_failed")
+
+
+def test_a_thread_may_not_start_a_job_on_what_its_replys_way_may_have_used_up() -> None:
+    driven = Driven()
+    driven.receive("one")
+    run = driven.last(Run)
+    assert run.not_after == run.lease.expires_at - 1
 
 
 def test_a_process_that_stood_still_says_for_how_long_and_a_busy_one_says_nothing() -> None:
