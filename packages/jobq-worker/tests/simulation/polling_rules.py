@@ -213,6 +213,7 @@ class Turns(Rule):
             if (
                 other is not taken
                 and other.waiting
+                and not other.extending  # it may be on its way back, once that is answered
                 and other.group is None
                 and other.read_at < self.now
                 and not worker.record.runs_already(other)

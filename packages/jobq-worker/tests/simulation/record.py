@@ -149,7 +149,7 @@ class Record:
         queue = self.queues[poll.queue]
         self.read += len(deliveries)
         queue.failures = 0
-        queue.answered, queue.empty = True, not deliveries
+        queue.answered, queue.empty = True, queue.closed or not deliveries
         queue.asked_at = max(queue.asked_at, poll.asked_at)
         if not deliveries and now - poll.asked_at < poll.command.wait * 0.3:
             queue.troubled_at = now
@@ -204,6 +204,8 @@ class Record:
                 queue.refused_at = now
             many = queue.refused >= REFUSALS_THAT_CLOSE and queue.refused_calls > 1
             queue.closed = queue.closed or many
+        # One that was closed counts as idle from then on, whatever it had before.
+        queue.empty = queue.empty or queue.closed
 
     def _deleted(self, taken: Taken, lease: Lease, error: Any) -> None:
         queue = self.queues[taken.queue]
