@@ -84,6 +84,7 @@ class NothingOnALostLease(Rule):
     """2: not started, not deleted, and the handler is told."""
 
     statement = 2
+    concerns = (JobEnded,)
 
     def started(self, worker: Worker, taken: Taken) -> None:
         if self.now >= taken.until + EPSILON:
@@ -96,7 +97,7 @@ class NothingOnALostLease(Rule):
             self.broke(worker, f"started {taken.body}, which somebody else had taken over")
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if isinstance(command, JobEnded) and command.outcome != "heartbeat_failed":
+        if command.outcome != "heartbeat_failed":
             taken = worker.record.taken[command.lease.receipt]
             if taken.abandoned:
                 self.broke(worker, f"said {command.outcome} of {taken.body}, whose lease was lost")
@@ -130,6 +131,7 @@ class EntryByEntry(Rule):
     """3: what succeeded stands and isn't sent again; what failed otherwise is tried again."""
 
     statement = 3
+    concerns = (JobEnded,)
 
     def sending(self, worker: Worker, command: Any, live: list[Taken]) -> None:
         for taken in live:
@@ -138,7 +140,7 @@ class EntryByEntry(Rule):
                 self.broke(worker, f"settled {taken.body} again after it was deleted")
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if not isinstance(command, JobEnded) or self.now >= worker.record.exit_at:
+        if self.now >= worker.record.exit_at:
             return
         taken = worker.record.taken[command.lease.receipt]
         if command.outcome in {"success", "delete"} and not taken.deleted:
@@ -174,6 +176,7 @@ class HiddenByTheFormula(Rule):
     """4: a raise leaves the message, hidden as the policy says, or untouched without a delay."""
 
     statement = 4
+    concerns = (JobEnded,)
 
     def sending(self, worker: Worker, command: Any, live: list[Taken]) -> None:
         if not isinstance(command, Nack):
@@ -209,7 +212,7 @@ class HiddenByTheFormula(Rule):
         return self.now + seconds > taken.received_at + limit - LIMIT_SLACK_SECONDS
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if not isinstance(command, JobEnded) or command.outcome != "retry":
+        if command.outcome != "retry":
             return
         taken = worker.record.taken[command.lease.receipt]
         raised = taken.result
@@ -230,6 +233,7 @@ class ExhaustedByItsPolicy(Rule):
     """5: discarded with a log, or deleted once the copy was accepted; never before its time."""
 
     statement = 5
+    concerns = (JobEnded, JobDiscarded)
 
     def __init__(self, play: Play) -> None:
         super().__init__(play)
@@ -276,6 +280,7 @@ class UnknownStays(Rule):
     """7: neither run nor deleted, and hidden for at least five minutes."""
 
     statement = 7
+    concerns = (JobEnded,)
 
     def started(self, worker: Worker, taken: Taken) -> None:
         if taken.verdict != "runnable":
@@ -293,7 +298,7 @@ class UnknownStays(Rule):
                     self.broke(worker, f"hid {taken.body} for {command.delay} s only")
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if not isinstance(command, JobEnded) or command.outcome != "unknown_job_type":
+        if command.outcome != "unknown_job_type":
             return
         taken = worker.record.taken[command.lease.receipt]
         if not taken.tried and self.now < taken.until - 1 and self.now < worker.record.exit_at:
@@ -304,6 +309,7 @@ class ClosedQueue(Rule):
     """8: refused deletes stop the claims; what was refused stays in hand, until one succeeds."""
 
     statement = 8
+    concerns = (Receive, JobEnded)
 
     def commanded(self, worker: Worker, command: Any) -> None:
         record = worker.record

@@ -132,6 +132,7 @@ class NoSecondRun(Rule):
     """16: a second delivery of what still runs isn't started; its receipt is what counts."""
 
     statement = 16
+    concerns = (Ack,)
 
     def started(self, worker: Worker, taken: Taken) -> None:
         for other in worker.record.running.values():
@@ -139,8 +140,6 @@ class NoSecondRun(Rule):
                 self.broke(worker, f"started {taken.body} while it ran")
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if not isinstance(command, Ack):
-            return
         for lease in command.leases:
             newest = worker.record.latest[lease.message_id]
             if newest.lease.receipt != lease.receipt:

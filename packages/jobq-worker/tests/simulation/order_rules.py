@@ -60,10 +60,9 @@ class ClaimsOfOne(Rule):
     """11: a FIFO claim takes one message unless the user asks for more."""
 
     statement = 11
+    concerns = (Receive,)
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if not isinstance(command, Receive):
-            return
         config = worker.by_name[command.queue]
         if command.queue.endswith(".fifo") and command.max_messages > (config.claim_size or 1):
             self.broke(worker, f"asked {command.queue} for {command.max_messages} messages")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +135,10 @@ class Play(Watcher):
         self._start_rules = _overriding(self.rules, "started")
         self._sending_rules = _overriding(self.rules, "sending")
         self._done_rules = _overriding(self.rules, "done")
-        self._command_rules = _overriding(self.rules, "commanded")
+        self._command_rules: dict[type[Any], list[Rule]] = defaultdict(list)
+        for rule in self.rules:
+            for kind in rule.concerns:
+                self._command_rules[kind].append(rule)
         for name in plan.queues:
             grave = None
             if plan.redrive:
@@ -303,7 +307,7 @@ class Play(Watcher):
             record.hear(event, commands, worker.ahead, now)
         for command in commands:
             record.say(command, now)
-            for rule in self._command_rules:
+            for rule in self._command_rules[type(command)]:
                 rule.commanded(worker, command)
         if not commands and type(events[0]) is Tick:
             record.idle_turns += 1

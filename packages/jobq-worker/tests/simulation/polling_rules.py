@@ -46,6 +46,7 @@ class IdleLongPoll(Rule):
     """17: an idle queue keeps one long poll out, for one message, while any slot is free."""
 
     statement = 17
+    concerns = (Receive,)
 
     def turned(self, worker: Worker, events: Sequence[Any], commands: list[Any]) -> None:
         record = worker.record
@@ -64,8 +65,6 @@ class IdleLongPoll(Rule):
         return queue.empty and calm and not queue.closed and not full(worker, config)
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if not isinstance(command, Receive):
-            return
         record, config = worker.record, worker.by_name[command.queue]
         if not record.queues[command.queue].empty:
             return
@@ -82,6 +81,7 @@ class RoomAndHolding(Rule):
     """18: what can't start in time goes back, and what is on its last receive comes first."""
 
     statement = 18
+    concerns = (Receive,)
 
     def turned(self, worker: Worker, events: Sequence[Any], commands: list[Any]) -> None:
         record = worker.record
@@ -110,7 +110,7 @@ class RoomAndHolding(Rule):
 
     def commanded(self, worker: Worker, command: Any) -> None:
         """A give-back sets the claim to one, until enough jobs in a row were fast."""
-        if not isinstance(command, Receive) or command.max_messages == 1:
+        if command.max_messages == 1:
             return
         self._check_room(worker, command)
         runs = worker.record.queues[command.queue].runs_since_give_back
@@ -231,10 +231,11 @@ class NothingSpins(Rule):
     """20: while nothing more has room nothing is polled, and nothing turns in vain."""
 
     statement = 20
+    concerns = (Receive,)
 
     def commanded(self, worker: Worker, command: Any) -> None:
         ahead = worker.config.claim_ahead
-        if isinstance(command, Receive) and ahead == 0 and free_slots(worker) < 1:
+        if ahead == 0 and free_slots(worker) < 1:
             self.broke(worker, f"asked {command.queue} with every slot held")
 
     def exited(self, worker: Worker) -> None:
@@ -247,6 +248,7 @@ class BacksOff(Rule):
     """21: a failing queue is asked ever less often; a worker that has only such ones ends."""
 
     statement = 21
+    concerns = (Receive,)
 
     def turned(self, worker: Worker, events: Sequence[Any], commands: list[Any]) -> None:
         if not any(isinstance(event, ReceiveFailed) for event in events):
@@ -261,8 +263,6 @@ class BacksOff(Rule):
             self.broke(worker, "went on though it may not receive")
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        if not isinstance(command, Receive):
-            return
         queue = worker.record.queues[command.queue]
         if not queue.failures:
             return

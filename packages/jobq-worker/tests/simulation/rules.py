@@ -20,6 +20,8 @@ class Rule:
     """Overrides what it looks at, and calls `broke` with what it saw."""
 
     statement: ClassVar[int]
+    # Which commands it wants to be shown by `commanded`.
+    concerns: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init__(self, play: Play) -> None:
         self.play = play
@@ -35,7 +37,7 @@ class Rule:
         """Its engine took these in and answered with these, all of which is on record."""
 
     def commanded(self, worker: Worker, command: Any) -> None:
-        """Its engine said this, and it is on record."""
+        """Its engine said this, one of those it concerns, and it is on record."""
 
     def started(self, worker: Worker, taken: Taken) -> None:
         """A handler is about to start; the worker's running ones are those before it."""

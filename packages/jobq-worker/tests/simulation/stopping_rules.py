@@ -19,6 +19,7 @@ class Stops(Rule):
     """22: no new receive, what waits goes back at once, what runs ends, all in time."""
 
     statement = 22
+    concerns = (Receive, Exit)
 
     def commanded(self, worker: Worker, command: Any) -> None:
         if isinstance(command, Receive) and self.now >= worker.record.stop_told_at:
