@@ -1,12 +1,19 @@
 """Real signals to real processes."""
 
+from __future__ import annotations
+
+import contextlib
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 PREAMBLE = """
 import asyncio, os, signal, sys, threading, time
@@ -21,7 +28,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def worker(handler, **options):
     return Worker(queues, {"a": handler}, idle_wait_seconds=1, shutdown_timeout=20, **options)
 def say(what):
-    os.write(1, f"{what}\\n".encode())  # in one piece: log lines come from other threads
+    # In one piece, and a line of its own even where another thread is half way through one.
+    os.write(1, f"\\n{what}\\n".encode())
 def handler(payload):
     say("began")
     time.sleep(1)
@@ -41,16 +49,28 @@ class Process:
 
     def read_until(self, word: str) -> None:
         assert self.popen.stdout is not None
-        for line in self.popen.stdout:
-            self.output.append(line)
-            if line.strip() == word:
-                return
-        raise AssertionError(f"no {word!r} in {self.output}")
+        with self._killed_on_failure():
+            for line in self.popen.stdout:
+                self.output.append(line)
+                if line.strip() == word:
+                    return
+            raise AssertionError(f"no {word!r}")
 
     def end(self) -> int:
-        rest, _ = self.popen.communicate(timeout=30)
+        with self._killed_on_failure():
+            rest, _ = self.popen.communicate(timeout=30)
         self.output.append(rest)
         return self.popen.returncode
+
+    @contextlib.contextmanager
+    def _killed_on_failure(self) -> Generator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.popen.kill()
+            rest, _ = self.popen.communicate()
+            error.add_note(self.text + rest)
+            raise
 
     @property
     def text(self) -> str:
