@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import count, islice, takewhile
+from multiprocessing import get_context
 
 from simulation.checks import RULES, breaches_in, breaches_of
 from simulation.plans import plan_of
@@ -52,11 +53,15 @@ def explore(
 def _played(
     chunks: Iterable[tuple[int, int]], processes: int
 ) -> Iterator[tuple[int, dict[int, str]]]:
-    # A pool reads all of its input at once; so it is fed a round at a time.
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+    # Never far ahead of what was played: a breach or the time may end it at any chunk.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         feed = iter(chunks)
-        while turn := list(islice(feed, 8 * processes)):
-            yield from pool.imap_unordered(_play, turn)
+        under_way = {pool.submit(_play, chunk) for chunk in islice(feed, 2 * processes)}
+        while under_way:
+            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            under_way |= {pool.submit(_play, chunk) for chunk in islice(feed, len(done))}
+            for chunk in done:
+                yield chunk.result()
 
 
 def _play(chunk: tuple[int, int]) -> tuple[int, dict[int, str]]:

@@ -43,7 +43,7 @@ class Heartbeats(Rule):
         record = worker.record
         alone = not record.running and not any(one.waiting for one in record.open)
         for taken in live:
-            first = taken.settle_error is None and not taken.copied and taken.started
+            first = taken.started and not taken.settled_before
             first = first and taken.message not in self.play.duplicated
             if not first or self.play.lagging or record.stall_ends >= taken.returned_at:
                 continue

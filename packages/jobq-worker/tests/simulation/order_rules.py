@@ -35,7 +35,7 @@ class OneAtATime(Rule):
             return
         for taken in live:
             waited = self.now - taken.returned_at
-            first = taken.settle_error is None and not taken.copied and taken.started
+            first = taken.started and not taken.settled_before
             awake = worker.record.stall_ends < taken.returned_at
             if first and awake and waited > EPSILON and not self.play.lagging:
                 self.broke(worker, f"waited {waited:.3f} s to delete {taken.body}")

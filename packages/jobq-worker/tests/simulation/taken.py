@@ -73,6 +73,11 @@ class Taken:
         return self.run is not None and self.returned_at == math.inf
 
     @property
+    def settled_before(self) -> bool:
+        """A settling call was answered, even if for an older receipt, which may not count."""
+        return self.settle_answered_at > -math.inf
+
+    @property
     def in_hand(self) -> bool:
         return self.ended is None and self.read_at < math.inf
 

@@ -47,6 +47,8 @@ def _is_final(error: BackendError) -> bool:
 
 def _close(state: State, queue: QueueState, error: JobqError) -> None:
     queue.closed = True
+    # Nobody asks it, and it keeps no room from its neighbours.
+    queue.rest()
     state.error("queue_closed", queue=queue.config.name, error=str(error))
     if state.config.on_broken_queue == "exit":
         stopping.stop(state, code=1, reason=f"messages may not be deleted: {error}")

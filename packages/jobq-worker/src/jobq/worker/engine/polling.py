@@ -221,17 +221,11 @@ def _receive(state: State, queue: QueueState, asked: int, wait: float, *, reserv
 def _lapse(state: State, queue: QueueState) -> None:
     """A queue all of whose polls have been out for a while is idle, whatever it had before."""
     if not queue.polls:
-        # Nobody asks a closed one, and it keeps no room from its neighbours.
-        queue.had_work = not queue.closed
         return
     for poll in queue.polls.values():
         if state.now < poll.started_at + RESERVATION_SECONDS:
             return
-    for poll in queue.polls.values():
-        poll.reserved = 0
-    queue.reserved = 0
-    queue.had_work = False
-    queue.window = 1
+    queue.rest()
 
 
 def changes_at(state: State, queue: QueueState) -> float:
@@ -252,8 +246,9 @@ def answered(state: State, poll: Poll, count: int) -> None:
     queue.asked_at = max(queue.asked_at, poll.started_at)
     if count:
         queue.vain = 0
-        queue.had_work = True
-        queue.window = min(queue.window + 1, _most_polls(state, queue))
+        if not queue.closed:
+            queue.had_work = True
+            queue.window = min(queue.window + 1, _most_polls(state, queue))
         return
     queue.had_work = False
     queue.window = max(1, queue.window // 2)

@@ -146,18 +146,18 @@ def settled(state: State, call: Call, errors: tuple[JobqError | None, ...]) -> N
     refusals: list[JobqError] = []
     for (held, sent), error in zip(call.items, errors, strict=True):
         held.in_call = False
+        if error is None:
+            refusals.clear()
+            _accepted(state, call)
         if held.phase is Phase.GONE:
             continue
         if held.lease.receipt != sent.receipt:
             # Received anew while the call was out: the older receipt may not count any more.
             _requeue(state, call, held, at=state.now)
         elif error is None:
-            refusals.clear()
-            _done(state, call, held)
-        elif isinstance(error, LeaseLostError):
-            _refused_receipt(state, held)
-        elif isinstance(error, QueueNotFoundError):
-            # Its messages are gone with it, and its receives say when it is there again.
+            _done(state, held)
+        elif isinstance(error, LeaseLostError | QueueNotFoundError):
+            # A queue's messages are gone with it, and its receives say when it is there again.
             _give_up(state, held, error)
         else:
             refusals.append(error)
@@ -190,13 +190,18 @@ def _requeue(state: State, call: Call, held: Held, *, at: float) -> None:
     state.due(held, min(held.extend_at, held.visible_at))
 
 
-def _done(state: State, call: Call, held: Held) -> None:
-    if held.settlement.delay is not None:
+def _accepted(state: State, call: Call) -> None:
+    if call.kind == "delete":
+        closing.succeeded(state, call.queue)
+    else:
         call.queue.hide_failures = 0
+
+
+def _done(state: State, held: Held) -> None:
+    if held.settlement.delay is not None:
         hidden(state, held, back_at=state.now + held.settlement.delay)
         return
     state.end(held, held.settlement.outcome)
-    closing.succeeded(state, call.queue)
     lanes.leave_lane(state, held, deleted=True)
 
 
@@ -211,18 +216,15 @@ def hidden(state: State, held: Held, *, back_at: float | None = None) -> None:
     lanes.leave_lane(state, held, deleted=False, back_at=back_at)
 
 
-def _refused_receipt(state: State, held: Held) -> None:
+def _give_up(state: State, held: Held, error: JobqError) -> None:
+    if not isinstance(error, LeaseLostError):
+        state.warn(
+            "settle_failed",
+            queue=held.queue.config.name,
+            message_id=held.lease.message_id,
+            error=str(error),
+        )
     if held.settlement.outcome == "released":
         state.count("left")
     state.end_undone(held)
     lanes.leave_lane(state, held, deleted=False)
-
-
-def _give_up(state: State, held: Held, error: JobqError) -> None:
-    state.warn(
-        "settle_failed",
-        queue=held.queue.config.name,
-        message_id=held.lease.message_id,
-        error=str(error),
-    )
-    _refused_receipt(state, held)

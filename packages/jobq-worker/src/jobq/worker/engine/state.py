@@ -174,6 +174,14 @@ class QueueState:
     def startable(self) -> int:
         return len(self.ready) + len(self.urgent)
 
+    def rest(self) -> None:
+        """Count as idle, whatever it had before: its polls hold no room any more."""
+        for poll in self.polls.values():
+            poll.reserved = 0
+        self.reserved = 0
+        self.had_work = False
+        self.window = 1
+
     @property
     def full(self) -> bool:
         """No more slots may go to this queue."""
