@@ -22,7 +22,7 @@ def outage() -> BackendError:
 
 def busy(count: int, **options: Any) -> Driven:
     """A worker with so many jobs done whose deletes are out."""
-    driven = Driven(concurrency=count, **options)
+    driven = Driven(**{"concurrency": count, **options})
     driven.work(count)
     return driven
 
@@ -159,6 +159,29 @@ def test_the_first_success_opens_the_queue() -> None:
     driven.answer_delete(None)
     driven.wait(1)
     assert driven.polls() != []
+
+
+def test_a_delete_that_succeeds_with_an_older_receipt_opens_the_queue() -> None:
+    driven = busy(1)
+    driven.answer_delete(DENIED)
+    driven.wait(1.1)
+    driven.receive("m0")
+    assert "queue_reopened" not in driven.notices()
+    driven.answer_delete(None)
+    assert "queue_reopened" in driven.notices()
+    assert driven.outcomes() == [], "its newer receipt is to be deleted yet"
+
+
+def test_what_came_while_a_queue_was_closed_makes_it_no_busy_one_when_it_opens() -> None:
+    driven = busy(1, concurrency=8)
+    driven.receive("m1")
+    driven.answer_delete(DENIED)
+    driven.receive("late")
+    driven.stop_receiving()
+    driven.wait(1.1)
+    driven.answer_deletes(None)
+    assert "queue_reopened" in driven.notices()
+    assert len(driven.polls()) == 1
 
 
 def test_when_the_last_has_run_out_the_queue_stays_closed_and_the_others_are_served() -> None:
