@@ -370,8 +370,9 @@ class SimulatedWorker:
 
     def stall(self, seconds: float) -> None:
         """The process stands still; what reaches it meanwhile is read afterwards."""
-        self._last_pulse()
+        since_pulse = self._last_pulse()
         self.stalled_until = max(self.stalled_until, self.world.now + seconds)
+        self.world.after(max(seconds, PULSE_SECONDS - since_pulse), lambda: self.tell(Tick()))
 
     def jump(self, seconds: float) -> None:
         """The machine slept, or so its clock says, which counts that."""
@@ -421,10 +422,12 @@ class SimulatedWorker:
         # All that a pulse in between would have done.
         self.engine.state.awake_at = max(self.engine.state.awake_at, at)
 
-    def _last_pulse(self) -> None:
+    def _last_pulse(self) -> float:
+        """How long ago it was, in seconds."""
         if not self.world.pulses and not self._stood_still:
             self._pulsed_until(self.now - self.world.random.random() * PULSE_SECONDS)
         self._stood_still = True
+        return min(PULSE_SECONDS, self.now - self.engine.state.awake_at)
 
     def _obey(self, command: Any) -> None:
         match command:

@@ -20,9 +20,9 @@ def outage() -> BackendError:
     return BackendError("InternalError", retryable=True)
 
 
-def busy(count: int, **options: Any) -> Driven:
+def busy(count: int, *, concurrency: int | None = None, **options: Any) -> Driven:
     """A worker with so many jobs done whose deletes are out."""
-    driven = Driven(**{"concurrency": count, **options})
+    driven = Driven(concurrency=concurrency or count, **options)
     driven.work(count)
     return driven
 

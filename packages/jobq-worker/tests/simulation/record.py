@@ -118,6 +118,7 @@ class Record:
             taken.until -= seconds
             taken.dated_at -= seconds
             taken.received_at -= seconds
+            taken.started_at -= seconds
         self.stall_ends = now + 1
         self.stop_told_at -= seconds
 
