@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobq.core import BackendNotInstalledError, QueueDefinition
-from jobq.core.backends import backend_name, find_backend
+from jobq.core.backends import backend_name, find_async_backend, find_backend
 from jobq.core.memory import MemoryQueue
 
 
@@ -16,8 +16,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def installed(**backends: str) -> None:
         points = [
-            importlib.metadata.EntryPoint(name.replace("_", "-"), value, "jobq.backends")
+            importlib.metadata.EntryPoint(name.replace("_", "-"), value, group)
             for name, value in backends.items()
+            for group in ("jobq.backends", "jobq.async_backends")
         ]
 
         def entry_points(**chosen: Any) -> Any:
@@ -83,3 +84,36 @@ def test_a_backend_that_cannot_be_imported_says_what_is_missing(install: Any) ->
     ) as e:
         find_backend("sqs-fifo")
     assert isinstance(e.value.__cause__, ImportError)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "command"),
+    [
+        (QueueDefinition(name="jobs"), r'pip install "jobq-sqs-standard\[aio\]"'),
+        (QueueDefinition(name="jobs.fifo"), r'pip install "jobq-sqs-fifo\[aio\]"'),
+        ("memory", "pip install jobq-core"),
+    ],
+)
+def test_an_async_backend_that_is_missing_is_refused_with_the_command_for_its_extra(
+    install: Any, wanted: Any, command: str
+) -> None:
+    install()
+    with pytest.raises(BackendNotInstalledError, match=f"async backend .* isn't .*{command}"):
+        find_async_backend(wanted)
+
+
+def test_an_async_backend_without_its_sdk_is_refused_with_the_command_for_its_extra(
+    install: Any,
+) -> None:
+    install(sqs_fifo="jobq_nothing.aio:backend")
+    with pytest.raises(
+        BackendNotInstalledError, match=r'jobq_nothing.*: pip install "jobq-sqs-fifo\[aio\]"'
+    ):
+        find_async_backend("sqs-fifo")
+
+
+def test_sync_and_async_backends_are_looked_for_apart(install: Any) -> None:
+    install(memory="jobq.core.memory:MemoryQueue")
+    assert find_async_backend("memory") is find_backend("memory")
+    with pytest.raises(BackendNotInstalledError, match="no async backend 'rabbit'"):
+        find_async_backend("rabbit")

@@ -1,6 +1,6 @@
 """Jobs and messages, queues and groups of them, middleware: what the rest of jobq builds on."""
 
-from jobq.core.clients import ClientSource
+from jobq.core.clients import AsyncClientSource, ClientSource
 from jobq.core.context import JobContext, current_job
 from jobq.core.definitions import QueueDefinition
 from jobq.core.errors import (
@@ -18,7 +18,14 @@ from jobq.core.errors import (
     UnknownQueueError,
     UnsupportedFeatureError,
 )
-from jobq.core.interfaces import AsyncQueue, Finding, MoveProgress, Queue, QueueOperations
+from jobq.core.interfaces import (
+    AsyncQueue,
+    AsyncQueueOperations,
+    Finding,
+    MoveProgress,
+    Queue,
+    QueueOperations,
+)
 from jobq.core.job import Job
 from jobq.core.job_requests import JobRequest
 from jobq.core.message import (
@@ -37,7 +44,9 @@ from jobq.core.queue_group import QueueGroup
 from jobq.core.retries import RetryAfter, RetryPolicy
 
 __all__ = [
+    "AsyncClientSource",
     "AsyncQueue",
+    "AsyncQueueOperations",
     "Attribute",
     "BackendError",
     "BackendNotInstalledError",

@@ -1,12 +1,18 @@
-"""One SDK client for each process."""
+"""One SDK client for each process, or for each event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, cast
 
 from jobq.core.errors import ConfigurationError, JobqError
+from jobq.core.loops import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class ClientSource:
@@ -65,3 +71,84 @@ class ClientSource:
                     ) from error
                 self._pid = pid
             return self._made
+
+
+class AsyncClientSource:
+    """Hands out a client on one loop: the one it was given, or one that it opens there.
+
+    `client` is an SDK client that was entered, or a callable that returns an async context manager
+    of one. `await source()` returns the client, opened with the first call. It belongs to the loop
+    that runs where the source is made, else to that of its first use: on another one, and after a
+    fork, it is refused (`ConfigurationError`). What opening one raises is the cause of a
+    `ConfigurationError`.
+    """
+
+    def __init__(self, client: Any) -> None:
+        if isinstance(client, str):
+            raise ConfigurationError(
+                "client must be an SDK client that was entered, or a callable that returns an "
+                f"async context manager of one, such as client=lambda: session.client('sqs'), not "
+                f"{client!r}"
+            )
+        self._given = client
+        self._home = Home(
+            "an async client",
+            "give each loop its own, such as AsyncQueueGroup.build(session=aioboto3.Session(), …)",
+        )
+        self._turn = asyncio.Lock()
+        self._manager: AbstractAsyncContextManager[Any] | None = None
+        self._opened: Any = None
+
+    async def __call__(self) -> Any:
+        self._home.check()
+        if not callable(self._given):
+            return self._given
+        if self._manager is None:
+            async with self._turn:
+                if self._manager is None:
+                    self._manager, self._opened = await _open(self._given)
+        return self._opened
+
+    async def renew(self, stale: Any) -> None:
+        """Close `stale` if it is the client that was opened here: the next call opens another."""
+        self._home.check()
+        async with self._turn:
+            if stale is self._opened:
+                await self._close()
+
+    async def close(self) -> None:
+        """Close the client that was opened here; one that was given is the caller's.
+
+        The next call opens another, on the loop that it is made on. In a forked child nothing is
+        closed: the client is the parent's.
+        """
+        if self._manager is None or self._home.forked:
+            return
+        self._home.check()
+        async with self._turn:
+            await self._close()
+        self._home.leave()
+        self._turn = asyncio.Lock()
+
+    async def _close(self) -> None:
+        manager, self._manager, self._opened = self._manager, None, None
+        if manager is not None:
+            await manager.__aexit__(None, None, None)
+
+
+async def _open(make: Callable[[], Any]) -> tuple[AbstractAsyncContextManager[Any], Any]:
+    try:
+        manager = make()
+        if isinstance(manager, AbstractAsyncContextManager):
+            opening = cast("AbstractAsyncContextManager[Any]", manager)
+            return opening, await opening.__aenter__()
+    except JobqError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"opening the client raised {type(error).__name__}: {error}"
+        ) from error
+    raise ConfigurationError(
+        f"the callable given as client returned {manager!r}: it must return an async context "
+        "manager of a client, such as client=lambda: session.client('sqs')"
+    )

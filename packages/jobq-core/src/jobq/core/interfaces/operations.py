@@ -48,3 +48,26 @@ class QueueOperations(Protocol):
         ...
 
     def diagnose(self) -> list[Finding]: ...
+
+
+class AsyncQueueOperations(Protocol):
+    """The awaited twin of `QueueOperations`, offered as `queue.operations` by async queues."""
+
+    async def move_messages(
+        self, *, destination: str | None = None, per_second: int | None = None
+    ) -> str:
+        """Start moving this dead-letter queue's messages; returns the task's handle.
+
+        Without a `destination` (name, URL or ARN) each goes back to the queue it came from.
+        """
+        ...
+
+    async def move_progress(self, task: str) -> MoveProgress: ...
+
+    async def cancel_move(self, task: str) -> MoveProgress: ...
+
+    async def purge(self) -> None:
+        """Delete all messages, in flight ones included; SQS takes up to 60 s over it."""
+        ...
+
+    async def diagnose(self) -> list[Finding]: ...

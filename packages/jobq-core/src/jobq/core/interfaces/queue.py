@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from jobq.core.interfaces.operations import QueueOperations
+from jobq.core.interfaces.operations import AsyncQueueOperations, QueueOperations
 from jobq.core.message import (
     Capabilities,
     ExtendResult,
@@ -42,6 +42,13 @@ class Connected(Protocol):
     """A queue that talks over a client with limits."""
 
     def connection(self) -> ConnectionInfo: ...
+
+
+@runtime_checkable
+class AsyncConnected(Protocol):
+    """The awaited twin of `Connected`."""
+
+    async def connection(self) -> ConnectionInfo: ...
 
 
 class Queue(Protocol):
@@ -129,7 +136,7 @@ class AsyncQueue(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     @property
-    def operations(self) -> QueueOperations | None:
+    def operations(self) -> AsyncQueueOperations | None:
         """What an operator can do here, or None."""
         ...
 
