@@ -82,6 +82,44 @@ def test_a_client_without_a_close_is_dropped() -> None:
     assert source() is not first
 
 
+def test_renewing_has_the_next_call_make_another_once() -> None:
+    source = ClientSource(Client)
+    stale = source()
+
+    source.renew(stale)
+    fresh = source()
+    source.renew(stale)
+
+    assert source() is fresh is not stale
+    assert not stale.closed
+
+
+def test_a_client_that_was_given_is_not_renewed() -> None:
+    client = Client()
+    source = ClientSource(client)
+    source.renew(source())
+    assert source() is client
+
+
+def test_threads_get_a_client_while_others_renew_it() -> None:
+    source = ClientSource(Client)
+    seen: list[object] = []
+
+    def renew_and_ask() -> None:
+        for _ in range(2000):
+            client = source()
+            seen.append(client)
+            source.renew(client)
+
+    threads = [threading.Thread(target=renew_and_ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {type(client) for client in seen} == {Client}
+
+
 def test_an_address_is_no_client() -> None:
     with pytest.raises(ConfigurationError, match=r"callable that makes one.* not 'http://sqs'"):
         ClientSource("http://sqs")

@@ -32,45 +32,59 @@ class ClientSource:
         self._given = client
         # A lock for each process: a fork may copy one that another thread holds.
         self._locks: dict[int, threading.Lock] = {}
-        self._made: Any = None
-        self._pid: int | None = None
+        # The client and its process, in one: other threads renew it meanwhile.
+        self._held: tuple[Any, int] | None = None
 
     def __call__(self) -> Any:
         pid = os.getpid()
-        if self._pid == pid:
-            return self._made
-        if not callable(self._given):
-            if self._pid is not None:
-                raise ConfigurationError(
-                    f"a client used in process {self._pid} can't be used after a fork, "
-                    f"in process {pid}: pass a callable that makes one, such as "
-                    "client=lambda: boto3.client('sqs')"
-                )
-            self._made, self._pid = self._given, pid
-            return self._made
-        return self._make(pid)
+        held = self._held
+        if held is not None and held[1] == pid:
+            return held[0]
+        if callable(self._given):
+            return self._make(pid)
+        if held is not None:
+            raise ConfigurationError(
+                f"a client used in process {held[1]} can't be used after a fork, "
+                f"in process {pid}: pass a callable that makes one, such as "
+                "client=lambda: boto3.client('sqs')"
+            )
+        self._held = (self._given, pid)
+        return self._given
+
+    def renew(self, stale: Any) -> None:
+        """Drop `stale` if it is the client that was made here: the next call makes another.
+
+        It isn't closed, since other threads may be using it.
+        """
+        pid = os.getpid()
+        if callable(self._given):
+            with self._locks.setdefault(pid, threading.Lock()):
+                if self._held is not None and self._held[0] is stale:
+                    self._held = None
 
     def close(self) -> None:
         """Close the client that was made in this process; one that was given is the caller's."""
-        if self._pid == os.getpid() and callable(self._given):
-            made, self._made, self._pid = self._made, None, None
-            close = getattr(made, "close", None)
+        held = self._held
+        if held is not None and held[1] == os.getpid() and callable(self._given):
+            self._held = None
+            close = getattr(held[0], "close", None)
             if close is not None:
                 close()
 
     def _make(self, pid: int) -> Any:
         with self._locks.setdefault(pid, threading.Lock()):
-            if self._pid != pid:
+            held = self._held
+            if held is None or held[1] != pid:
                 try:
-                    self._made = self._given()
+                    held = (self._given(), pid)
                 except JobqError:
                     raise
                 except Exception as error:
                     raise ConfigurationError(
                         f"the callable given as client raised {type(error).__name__}: {error}"
                     ) from error
-                self._pid = pid
-            return self._made
+                self._held = held
+            return held[0]
 
 
 class AsyncClientSource:
