@@ -48,6 +48,13 @@ def find_async_backend(wanted: QueueDefinition | str) -> AsyncBackend:
     return _find(ASYNC_ENTRY_POINTS, wanted, "async backend")
 
 
+def known_backends() -> list[str]:
+    """The backends that are installed, sync or async, and jobq's own, sorted."""
+    groups = (ENTRY_POINTS, ASYNC_ENTRY_POINTS)
+    installed = {found.name for group in groups for found in entry_points(group=group)}
+    return sorted(installed | set(_COMMANDS[ENTRY_POINTS]))
+
+
 def _find(group: str, wanted: QueueDefinition | str, kind: str) -> Any:
     name = wanted if isinstance(wanted, str) else backend_name(wanted)
     command = _COMMANDS[group].get(name)
