@@ -183,7 +183,7 @@ class World:
         self.outage_ends = 0.0
         self.wall_clock_ahead = 0.0
         self.copies: list[str] = []
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._numbers = itertools.count()
         self._waiting: dict[str, list[Callable[[], bool]]] = defaultdict(list)
         self._sweeps: dict[str, float] = {}
@@ -226,7 +226,7 @@ class World:
         store.change_visibility(entry.receipt, 0, now=self.now)
         self.changed(queue)
 
-    def after(self, seconds: float, action: Callable[[], None]) -> None:
+    def after(self, seconds: float, action: Callable[[], object]) -> None:
         heapq.heappush(self._events, (self.now + seconds, next(self._numbers), action))
 
     def delay(self) -> float:
@@ -505,7 +505,7 @@ class SimulatedWorker:
 
         if not serve():
             world.wait_for_messages(command.queue, serve)
-            world.after(command.wait, lambda: world.changed(command.queue))
+            world.after(command.wait, serve)
 
     def _skip(self, command: Receive) -> None:
         self.tell(ReceiveSkipped(command.poll))

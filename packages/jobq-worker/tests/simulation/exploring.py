@@ -15,7 +15,7 @@ from simulation.plans import plan_of
 from simulation.shrinking import shrunk
 from simulation.stories import story_of
 
-CHUNK = 40
+CHUNK = 100
 MOST_FAILURES = 5
 
 
@@ -54,7 +54,7 @@ def _played(
     chunks: Iterable[tuple[int, int]], processes: int
 ) -> Iterator[tuple[int, dict[int, str]]]:
     # Never far ahead of what was played: a breach or the time may end it at any chunk.
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _no_cycles_on_the_way) as pool:
         feed = iter(chunks)
         under_way = {pool.submit(_play, chunk) for chunk in islice(feed, 2 * processes)}
         while under_way:
@@ -64,11 +64,16 @@ def _played(
                 yield chunk.result()
 
 
+def _no_cycles_on_the_way() -> None:
+    """A play is a web of references that is dropped as a whole: looking for cycles before it ends,
+    and in what was there before it, only costs time.
+    """
+    gc.disable()
+    gc.freeze()
+
+
 def _play(chunk: tuple[int, int]) -> tuple[int, dict[int, str]]:
     first, size = chunk
-    # A play is a web of references that is dropped as a whole: looking for cycles on the way only
-    # costs time.
-    gc.disable()
     failures: dict[int, str] = {}
     for seed in range(first, first + size):
         try:
