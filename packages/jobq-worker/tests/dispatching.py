@@ -42,6 +42,7 @@ class Bench:
         self.middleware: list[JobMiddleware] = []
         self.queue_retry: RetryPolicy | None = None
         self.worker_retry: RetryPolicy | None = None
+        self.environment_retry: RetryPolicy | None = None
         self.stopping = threading.Event()
         self.lost_after: float | None = None
 
@@ -54,9 +55,10 @@ class Bench:
 
     def dispatcher(self, handlers: dict[str, Any]) -> Dispatcher:
         hooks = hooks_of(self.middleware, "consume")
+        route = Route(hooks=hooks, retry=self.queue_retry, environment_retry=self.environment_retry)
         return Dispatcher(
             handler_table(handlers),
-            {"jobs": Route(hooks=hooks, retry=self.queue_retry)},
+            {"jobs": route},
             retry=self.worker_retry,
             context=copy_context(),
             clock=lambda: self.now,

@@ -100,11 +100,12 @@ def test_nothing_starts_once_its_lease_may_have_run_out(bench: Bench, lines: Lin
 
 
 def test_the_nearest_policy_counts_field_by_field(bench: Bench) -> None:
+    bench.environment_retry = RetryPolicy(max_attempts=10, max_delay=10, jitter=False)
     bench.worker_retry = RetryPolicy(max_attempts=9, base_delay=9, max_delay=99)
     bench.queue_retry = RetryPolicy(max_attempts=8, base_delay=8)
     handler = bench.handler(raising(ValueError()), retry=RetryPolicy(max_attempts=7))
     assert bench.run(handler).policy == RetryPolicy(
-        max_attempts=7, base_delay=8, max_delay=99, jitter=True, when_exhausted="redrive"
+        max_attempts=7, base_delay=8, max_delay=99, jitter=False, when_exhausted="redrive"
     )
     assert bench.run(handler, attributes={"max_attempts": 2}).policy.max_attempts == 2
 

@@ -42,10 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What a queue brings to the jobs that come from it: its consume hooks and its retry policy."""
+    """What a queue brings to the jobs that come from it: its consume hooks and its retry policies.
+
+    `retry` is its own, `environment_retry` that of the environment its group was made from.
+    """
 
     hooks: tuple[Hook, ...] = ()
     retry: RetryPolicy | None = None
+    environment_retry: RetryPolicy | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +128,8 @@ class Dispatcher:
     def policy(self, queue: str, record: Record) -> RetryPolicy:
         """The retry policy that counts for one job, the nearest level first, all filled in."""
         own = record.handler and record.handler.retry
-        policy = resolve(own, self._routes[queue].retry, self._retry)
+        route = self._routes[queue]
+        policy = resolve(own, route.retry, self._retry, route.environment_retry)
         if record.handler is None:
             # What no handler ran is never exhausted.
             return replace(policy, max_attempts=None)

@@ -38,9 +38,10 @@ class Ends:
         self._name = subscription.name
         self._dead_letter = subscription.definition.dead_letter
         self._on_malformed = options.on_malformed
+        route = subscription.route
+        farther = (route.retry, options.retry, route.environment_retry)
         self._policies = {
-            job_type: resolve(handler.retry, subscription.definition.retry, options.retry)
-            for job_type, handler in handlers.items()
+            job_type: resolve(handler.retry, *farther) for job_type, handler in handlers.items()
         }
 
     def need_dead_letters(self) -> str | None:

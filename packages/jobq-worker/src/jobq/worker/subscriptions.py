@@ -14,13 +14,13 @@ from jobq.worker.dispatch import Route
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jobq.core import Queue, QueueDefinition
+    from jobq.core import Queue, QueueDefinition, RetryPolicy
     from jobq.core.middleware import Hook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """One queue under its name, with its definition and its group's hooks.
+    """One queue under its name, with its definition, its group's hooks and its group's retry level.
 
     `open_dead_letter` asks where its dead-letter queue is; None: there is none.
     """
@@ -31,10 +31,15 @@ class Subscription:
     poll_hooks: tuple[Hook, ...] = ()
     consume_hooks: tuple[Hook, ...] = ()
     open_dead_letter: Callable[[], Queue | None]
+    environment_retry: RetryPolicy | None = None
 
     @property
     def route(self) -> Route:
-        return Route(hooks=self.consume_hooks, retry=self.definition.retry)
+        return Route(
+            hooks=self.consume_hooks,
+            retry=self.definition.retry,
+            environment_retry=self.environment_retry,
+        )
 
 
 def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[Subscription, ...]:
