@@ -24,11 +24,12 @@ from jobq.worker.engine.events import (
     Settled,
     Succeeded,
 )
+from jobq.worker.entered import Loops
 from jobq.worker.executors import Executors
 from jobq.worker.handlers import handler_table
-from jobq.worker.loops import HandlersLoop
-from jobq.worker.polls import Polls, Source, StopFlag
-from jobq.worker.settling import Settling
+from jobq.worker.polls import AsyncPolls, Outstanding, Polls, Source, StopFlag
+from jobq.worker.queue_calls import QueueTasks, QueueThreads
+from jobq.worker.settling import AsyncSettling, Settling
 
 pytestmark = pytest.mark.usefixtures("lines")
 
@@ -62,21 +63,35 @@ class Bench:
             unix_time=time.time,
             stopping=self.stopping,
         )
+        self.loops = Loops(loop, {}, context=context)
+        outstanding = Outstanding(examine=self.dispatcher.examine, clock=now, stop=self.stop)
+        shared: dict[str, Any] = {
+            "concurrency": 4,
+            "put": self.answers.put,
+            "crashed": self.crashes.append,
+        }
         self.executors = Executors(
             dispatcher=self.dispatcher,
-            polls=Polls(
-                {"jobs": Source(queue=self.queue)},
-                examine=self.dispatcher.examine,
-                clock=now,
-                stop=self.stop,
+            threads=QueueThreads(
+                polls=Polls({"jobs": Source(queue=self.queue)}, outstanding),
+                settling=Settling({"jobs": self.queue}, dead_letters={}, clock=now),
+                context=context,
+                bring=self.answers.put,
+                **shared,
             ),
-            settling=Settling({"jobs": self.queue}, dead_letters={}, clock=now),
-            loop=HandlersLoop(loop, context=context),
+            tasks=QueueTasks(
+                polls=AsyncPolls({}, outstanding),
+                settling=AsyncSettling({}, dead_letters={}, clock=now),
+                loop=self.loops.queues,
+                context=context,
+                **shared,
+            ),
+            awaited=(),
+            loop=self.loops.handlers,
             stopping=self.stopping,
-            concurrency=4,
+            stop_waiting=outstanding.stop_waiting,
             bring=self.answers.put,
-            put=self.answers.put,
-            crashed=self.crashes.append,
+            **shared,
         )
 
     def do(self, *commands: Any) -> None:
@@ -103,6 +118,7 @@ def bench(loop: Any = None, **handlers: Any) -> Generator[Bench]:
     made = Bench(handlers or {"a": print}, loop)
     yield made
     made.executors.close()
+    made.loops.close()
     assert made.crashes == []
 
 

@@ -16,7 +16,7 @@ from jobq.core.middleware import hooks_of
 from jobq.worker import Worker
 from jobq.worker.engine.commands import Receive
 from jobq.worker.engine.events import Delivery
-from jobq.worker.polls import Polls, Source, StopFlag
+from jobq.worker.polls import Outstanding, Polls, Source, StopFlag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -32,6 +32,11 @@ class Clocked:
         self.now = 100.0
         self.overdue_after: Callable[[float], bool] = self._overdue_after
         self.seen: list[bool] = []
+        self.outstanding = Outstanding(
+            examine=lambda queue, lease: Delivery(lease),
+            clock=lambda: self.now,
+            stop=StopFlag(),
+        )
         self.polls = Polls(
             {
                 "jobs": Source(
@@ -40,14 +45,12 @@ class Clocked:
                     timeout=timeout,
                 )
             },
-            examine=lambda queue, lease: Delivery(lease),
-            clock=lambda: self.now,
-            stop=StopFlag(),
+            self.outstanding,
         )
 
     def _overdue_after(self, seconds: float) -> bool:
         self.now += seconds
-        return self.polls.overdue(grace=5)
+        return self.outstanding.overdue(grace=5)
 
     def claim_batch(self, max_messages: int, **_: Any) -> list[Lease]:
         self.seen = [self.overdue_after(seconds) for seconds in (20, 5, 0.1)]
@@ -61,7 +64,7 @@ class Clocked:
 def test_a_poll_is_overdue_five_seconds_after_the_wait_that_it_asked_for() -> None:
     clocked = Clocked()
     assert clocked.receive() == [False, False, True]
-    assert not clocked.polls.overdue(grace=5), "it has been answered"
+    assert not clocked.outstanding.overdue(grace=5), "it has been answered"
 
 
 def test_where_the_clients_timeout_is_known_that_counts() -> None:

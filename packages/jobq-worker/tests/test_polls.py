@@ -11,7 +11,7 @@ from jobq.core.memory import MemoryQueue
 from jobq.core.middleware import hooks_of
 from jobq.worker.engine.commands import Receive
 from jobq.worker.engine.events import Delivery, Received, ReceiveFailed, ReceiveSkipped
-from jobq.worker.polls import Polls, Source, StopFlag
+from jobq.worker.polls import Outstanding, Polls, Source, StopFlag
 
 
 class Failing:
@@ -34,16 +34,16 @@ def receive(
     queue: object, hook: Callable[[Any], Any] | None = None, *, stopped: bool = False
 ) -> Any:
     hooks = hooks_of([Watch(hook)] if hook else [], "poll")
-    polls = Polls(
-        {"jobs": Source(queue=cast("Queue", queue), hooks=hooks)},
+    outstanding = Outstanding(
         examine=lambda queue, lease: Delivery(lease),
         clock=lambda: 0.0,
         stop=StopFlag(requested=stopped),
     )
+    polls = Polls({"jobs": Source(queue=cast("Queue", queue), hooks=hooks)}, outstanding)
     events: list[Any] = []
     polls.receive(Receive(7, "jobs", 10, 0, 30), events.append)
     [event] = events
-    assert not polls.overdue(grace=-1)
+    assert not outstanding.overdue(grace=-1)
     assert event.poll == 7
     return event
 
@@ -149,9 +149,9 @@ def test_messages_are_told_before_a_hook_that_lingers_has_ended() -> None:
 
     polls = Polls(
         {"jobs": Source(queue=queue_with(1), hooks=hooks_of([Watch(linger)], "poll"))},
-        examine=lambda queue, lease: Delivery(lease),
-        clock=lambda: 0.0,
-        stop=StopFlag(),
+        Outstanding(
+            examine=lambda queue, lease: Delivery(lease), clock=lambda: 0.0, stop=StopFlag()
+        ),
     )
     polls.receive(Receive(7, "jobs", 10, 0, 30), events.append)
     assert told_before == [1]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jobq.core import QueueInfo, RetryPolicy
     from jobq.worker.handlers import Handler
     from jobq.worker.options import Options
-    from jobq.worker.subscriptions import Subscription
+    from jobq.worker.subscriptions import AnySubscription
 
 
 class Warn(Protocol):
@@ -33,7 +33,7 @@ class Ends:
     """What becomes of one queue's messages that are given up."""
 
     def __init__(
-        self, subscription: Subscription, handlers: Mapping[str, Handler], options: Options
+        self, subscription: AnySubscription, handlers: Mapping[str, Handler], options: Options
     ) -> None:
         self._name = subscription.name
         self._dead_letter = subscription.definition.dead_letter

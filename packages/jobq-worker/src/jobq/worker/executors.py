@@ -19,20 +19,19 @@ from jobq.worker.engine.commands import (
     Run,
 )
 from jobq.worker.engine.events import Finished, NotStarted
-from jobq.worker.pools import Pool
+from jobq.worker.queue_calls import Kind, answering_pool
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Container, Coroutine
     from contextvars import Context
 
     from jobq.worker.dispatch import Dispatcher, Record
     from jobq.worker.engine.events import Event
-    from jobq.worker.loops import HandlersLoop
-    from jobq.worker.polls import Polls
-    from jobq.worker.settling import Settling
+    from jobq.worker.loops import WorkerLoop
+    from jobq.worker.queue_calls import Call, QueueTasks, QueueThreads
 
-    Order: TypeAlias = Receive | Run | Abandon | Ack | DeadLetter | Nack | Extend | AnnounceStop
+    Order: TypeAlias = Call | Run | Abandon | AnnounceStop
 
 Answer = TypeVar("Answer")
 
@@ -41,56 +40,56 @@ class Executors:
     """Carries out commands and hands on each one's answer, once: `bring` gets it in a thread of
     this object's own, where it may take its time, `put` gets it on a loop.
 
-    Receives, deletes and hides, copies, extensions and sync handlers have threads of their own, so
-    that none waits for another kind. Each queue has its own for all but receives and handlers: one
-    that never answers costs no other its leases. `crashed` is told what should never be raised.
+    Sync handlers have threads of their own, and no kind of call waits for another. The queues named
+    in `awaited` are served by `tasks`, the others by `threads`. `stop_waiting` is called when a
+    stop is announced, `crashed` with what should never be raised.
     """
 
     def __init__(
         self,
         *,
         dispatcher: Dispatcher,
-        polls: Polls,
-        settling: Settling,
-        loop: HandlersLoop,
+        threads: QueueThreads,
+        tasks: QueueTasks,
+        awaited: Container[str],
+        loop: WorkerLoop,
         stopping: threading.Event,
+        stop_waiting: Callable[[], None],
         concurrency: int,
         bring: Callable[[Event], None],
         put: Callable[[Event], None],
         crashed: Callable[[BaseException], None],
     ) -> None:
-        context = dispatcher.context
         self._dispatcher = dispatcher
-        self._polls = polls
+        self._threads = threads
+        self._queue_tasks = tasks
+        self._awaited = awaited
         self._stopping = stopping
+        self._stop_waiting = stop_waiting
         self._concurrency = concurrency
         self._loop = loop
-        self._bring = bring
         self._put = put
         self._crashed = crashed
-        self._polling = Pool("jobq-poll", context=context)
-        self._calling: dict[tuple[str, str], Pool] = {}
-        self._handling = self._pool("jobq-handler", most=concurrency)
+        self._handling = answering_pool(
+            Kind("jobq-handler", concurrency), context=dispatcher.context, bring=bring, put=put
+        )
         self._running: dict[int, Run] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._to_loop: list[Run] = []
         self._ways: dict[type[Any], Callable[[Any], None]] = {
-            Receive: lambda command: self._polling.submit(self._receive, command),
-            Ack: self._way("jobq-settle", settling.ack, most=concurrency + 1),
-            DeadLetter: self._way("jobq-dead-letter", settling.dead_letter, most=1),
-            Nack: self._way("jobq-settle", settling.nack, most=concurrency + 1),
-            Extend: self._way("jobq-extend", settling.extend, most=2),
+            **dict.fromkeys((Receive, Ack, DeadLetter, Nack, Extend), self._call),
             Run: self._start,
             Abandon: self._abandon,
             AnnounceStop: self._announce_stop,
         }
 
     def begin(self, order: Order) -> None:
-        """See that a command is carried out; waits for nothing. Async runs begin with `flush`."""
+        """See that a command is carried out; waits for nothing. What is async begins by `flush`."""
         self._ways[type(order)](order)
 
     def flush(self) -> None:
-        """Wake the loop once for all the async runs that there are."""
+        """Wake each loop once for all that there is for it."""
+        self._queue_tasks.flush()
         if self._to_loop:
             runs, self._to_loop = self._to_loop, []
             try:
@@ -105,54 +104,17 @@ class Executors:
         return len(runs) == self._concurrency and all(now >= run.runtime_ends for run in runs)
 
     def close(self) -> None:
-        """Let the threads and our own loop go; waits for no handler."""
-        for pool in (self._polling, self._handling, *self._calling.values()):
-            pool.close()
-        self._loop.close()
+        """Let the threads go; waits for no handler."""
+        self._threads.close()
+        self._handling.close()
 
-    def _way(self, name: str, call: Callable[[Any], Event], *, most: int) -> Callable[[Any], None]:
-        """How a kind of call is made, `most` at once for each queue."""
-
-        def answer(command: Any) -> Event | None:
-            try:
-                return call(command)
-            except BaseException as error:  # noqa: BLE001 - the engine must hear of it
-                self._crashed(error)
-                return None
-
-        def begin(command: Any) -> None:
-            pool = self._calling.get((name, command.queue))
-            if pool is None:
-                pool = self._pool(name, most=most)
-                self._calling[name, command.queue] = pool
-            pool.submit(answer, command)
-
-        return begin
-
-    def _pool(self, name: str, *, most: int) -> Pool:
-        """Threads whose work returns an event, or None after a crash."""
-
-        def bring(answer: Event | None) -> None:
-            if answer is not None:
-                self._bring(answer)
-
-        def put(answer: Event | None) -> None:
-            if answer is not None:
-                self._put(answer)
-
-        # While this thread is busy others' answers come too, and one turn takes in all of them.
-        context = self._dispatcher.context
-        return Pool(name, context=context, most=most, then=bring, in_passing=put)
-
-    def _receive(self, command: Receive) -> None:
-        try:
-            self._polls.receive(command, self._bring)
-        except BaseException as error:  # noqa: BLE001 - the engine must hear of it
-            self._crashed(error)
+    def _call(self, call: Call) -> None:
+        calls = self._queue_tasks if call.queue in self._awaited else self._threads
+        calls.begin(call)
 
     def _announce_stop(self, command: AnnounceStop) -> None:
         self._stopping.set()
-        self._polls.stop_waiting()
+        self._stop_waiting()
 
     def _start(self, run: Run) -> None:
         self._running[run.key] = run

@@ -1,10 +1,10 @@
-"""The event loop that async handlers share."""
+"""The event loops that a worker's threads share: that of async handlers, and of async queues."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ from jobq.worker.faults import traceback_of
 from jobq.worker.pools import Pool, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Coroutine
     from contextvars import Context
 
 T = TypeVar("T")
@@ -24,36 +24,86 @@ FAREWELL_SECONDS = 1.0
 MOST_THREADS = 32
 
 
-class HandlersLoop:
-    """The caller's loop, or where there is none one in a daemon thread, made when first used."""
+class WorkerLoop:
+    """The loop given, or where there is none one in a daemon thread `name`, made when first used.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None, *, context: Context) -> None:
+    Its methods are for other threads than the loop's. They raise `RuntimeError` once it is closed.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop | None = None, *, name: str, context: Context
+    ) -> None:
         self._loop = loop
+        self._name = name
         self._context = context
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._awaited: set[Future[Any]] = set()
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call it on the loop, from any thread. Raises `RuntimeError` once the loop is closed."""
+        """Call it on the loop."""
         self._ready().call_soon_threadsafe(function, *arguments)
+
+    def start(self, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Await `call()` on the loop, in a task; it must not raise."""
+
+        def begin() -> None:
+            task = asyncio.get_running_loop().create_task(call())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        self.call(begin)
+
+    def wait(self, call: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
+        """Await `call()` on the loop while this thread waits: returns or raises what that does.
+
+        Raises `TimeoutError` after so many `seconds`, and `CancelledError` (of
+        `concurrent.futures`) where the loop is closed meanwhile.
+        """
+        future: Future[T] = Future()
+
+        async def answer() -> None:
+            with suppress(InvalidStateError):  # nobody waits any more
+                try:
+                    answered = await call()
+                except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                    future.set_exception(error)
+                else:
+                    future.set_result(answered)
+
+        self._awaited.add(future)
+        try:
+            self.start(answer)
+            if self._closing.is_set():
+                future.cancel()
+            return future.result(seconds)
+        finally:
+            self._awaited.discard(future)
 
     def close(self) -> None:
         """End the loop if it is our own: what still runs there is cancelled, and not waited for."""
-        if self._thread is not None and self._loop is not None:
+        with self._lock:
             self._closing.set()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(2 * FAREWELL_SECONDS)
+            loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        for future in list(self._awaited):
+            future.cancel()
+        with suppress(RuntimeError):  # it is closed already
+            loop.call_soon_threadsafe(loop.stop)
+        thread.join(2 * FAREWELL_SECONDS)
 
     def _ready(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
+                if self._closing.is_set():
+                    raise RuntimeError(f"{self._name} is closed")
                 self._loop = loop = asyncio.new_event_loop()
                 loop.set_default_executor(DaemonExecutor(context=self._context))
                 self._thread = spawn(
-                    lambda: _serve(loop, self._closing),
-                    name="jobq-handlers-loop",
-                    context=self._context,
+                    lambda: _serve(loop, self._closing), name=self._name, context=self._context
                 )
             return self._loop
 

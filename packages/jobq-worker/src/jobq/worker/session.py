@@ -8,7 +8,8 @@ import time
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jobq.core import ConfigurationError, JobqError
@@ -17,18 +18,21 @@ from jobq.worker.dispatch import Dispatcher
 from jobq.worker.engine.commands import Accounts, Exit
 from jobq.worker.engine.engine import Engine
 from jobq.worker.engine.events import StopRequested
+from jobq.worker.entered import Loops
 from jobq.worker.executors import Executors
 from jobq.worker.faults import traceback_of
 from jobq.worker.health import HealthFile
 from jobq.worker.inbox import Inbox
-from jobq.worker.loops import HandlersLoop
-from jobq.worker.polls import Polls, StopFlag
+from jobq.worker.loops import FAREWELL_SECONDS
+from jobq.worker.polls import AsyncPolls, Outstanding, Polls, StopFlag
 from jobq.worker.pools import spawn
+from jobq.worker.queue_calls import QueueTasks, QueueThreads
+from jobq.worker.remaining import count_remaining
 from jobq.worker.reporting import Reporting
 from jobq.worker.runner import Runner
-from jobq.worker.settling import Settling
+from jobq.worker.settling import AsyncSettling, Settling
 from jobq.worker.starting import Prepared, Starting
-from jobq.worker.subscriptions import loggable_payloads
+from jobq.worker.subscriptions import Subscription, groups_of, loggable_payloads
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,29 +40,17 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from contextvars import Context
 
-    from jobq.core import Queue, QueueStats
-    from jobq.worker.engine.config import QueueConfig
     from jobq.worker.handlers import Handler
     from jobq.worker.options import Options
-    from jobq.worker.subscriptions import Subscription
+    from jobq.worker.polls import AsyncSource
+    from jobq.worker.subscriptions import AnySubscription
 
-# How long the last lines may take where the output is blocked, and the last counts of a burst.
+# How long the last lines may take where the output is blocked.
 LAST_LINES_SECONDS = 2.0
-LAST_STATS_SECONDS = 5.0
 # A poll is overdue this long after its timeout.
 POLL_GRACE_SECONDS = 5.0
 # A runner that hasn't turned for so long is stuck.
 STILL_SECONDS = 10.0
-
-
-def _slots(concurrency: int, configs: Sequence[QueueConfig]) -> int:
-    """How many jobs can run at once, where the caps of all queues together are less."""
-    return min(concurrency, sum(config.cap or concurrency for config in configs))
-
-
-def _close(queue: Queue) -> None:
-    with suppress(Exception):  # the worker has ended as it has
-        queue.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +64,14 @@ class Ending:
 class Session:
     """Runs in daemon threads of its own, from `start` until it calls `ended`, once.
 
-    `loop` is the caller's, for async handlers; None: one in a thread. `context` is what every job's
-    own is a copy of.
+    `loop` is the caller's, for async handlers; None: one in a thread, on which async groups are
+    entered too. Async queues are served on another one, in a thread that there is for them alone.
+    `context` is what every job's own is a copy of.
     """
 
     def __init__(
         self,
-        subscriptions: Sequence[Subscription],
+        subscriptions: Sequence[AnySubscription],
         handlers: Mapping[str, Handler],
         options: Options,
         *,
@@ -92,13 +85,13 @@ class Session:
         self._handlers = handlers
         self._options = options
         self._burst = burst
-        self._loop = loop
         self._context = context
         self._stop = stop
         self._ended = ended
         self._inbox = Inbox()
         self._prepared: SimpleQueue[Prepared | BaseException | None] = SimpleQueue()
         self._reporting = Reporting(context=context, sensitive=loggable_payloads(subscriptions))
+        self._loops = Loops(loop, groups_of(subscriptions), context=context)
 
     def start(self) -> None:
         spawn(self._main, name="jobq-runner", context=self._context)
@@ -116,6 +109,7 @@ class Session:
             self._reporting.say("critical", "worker_crashed", exception=traceback_of(error))
             ending = Ending(code=1, error=error)
         self._stop.requested = True
+        self._loops.close()
         self._reporting.close(timeout=LAST_LINES_SECONDS)
         self._ended(ending)
 
@@ -136,6 +130,8 @@ class Session:
             warn=partial(self._reporting.say, "warning"),
             pause=self._pause,
             random=random.random,
+            groups=self._loops.groups,
+            loop=self._loops.queues,
         )
         try:
             self._prepared.put(starting.prepare(self._subscriptions, self._handlers))
@@ -158,7 +154,7 @@ class Session:
             unix_time=time.time,
             stopping=stopping,
         )
-        polls = Polls(prepared.sources, examine=dispatcher.examine, clock=now, stop=self._stop)
+        outstanding = Outstanding(examine=dispatcher.examine, clock=now, stop=self._stop)
         runner = Runner(
             Engine(
                 options.engine_config(prepared.configs, burst=self._burst),
@@ -171,15 +167,13 @@ class Session:
         )
         executors = Executors(
             dispatcher=dispatcher,
-            polls=polls,
-            settling=Settling(
-                {one.name: one.queue for one in self._subscriptions},
-                dead_letters=prepared.dead_letters,
-                clock=now,
-            ),
-            loop=HandlersLoop(self._loop, context=self._context),
+            threads=self._threads(prepared, outstanding, runner),
+            tasks=self._tasks(prepared, outstanding, runner),
+            awaited=prepared.async_sources,
+            loop=self._loops.handlers,
             stopping=stopping,
-            concurrency=_slots(options.concurrency, prepared.configs),
+            stop_waiting=outstanding.stop_waiting,
+            concurrency=self._slots(prepared),
             bring=runner.bring,
             put=self._inbox.put,
             crashed=runner.crash,
@@ -191,17 +185,51 @@ class Session:
             concurrency=options.concurrency,
             job_types=sorted(self._handlers),
         )
-        with ExitStack() as stack, self._health(runner, polls, executors), closing(executors):
-            for queue in prepared.dead_letters.values():
-                stack.callback(_close, queue)
+        with ExitStack() as stack, self._health(runner, outstanding, executors), closing(executors):
+            stack.callback(self._close_dead_letters, prepared)
             try:
-                return self._end(runner.run(executors), polls.last_failure)
+                end = runner.run(executors)
+                return self._end(end, outstanding.last_failure, prepared.async_sources)
             finally:
                 self._stop.requested = True
                 stopping.set()
 
+    def _threads(
+        self, prepared: Prepared, outstanding: Outstanding, runner: Runner
+    ) -> QueueThreads:
+        queues = {name: source.queue for name, source in prepared.sources.items()}
+        return QueueThreads(
+            polls=Polls(prepared.sources, outstanding),
+            settling=Settling(queues, dead_letters=prepared.dead_letters, clock=now),
+            context=self._context,
+            concurrency=self._slots(prepared),
+            bring=runner.bring,
+            put=self._inbox.put,
+            crashed=runner.crash,
+        )
+
+    def _tasks(self, prepared: Prepared, outstanding: Outstanding, runner: Runner) -> QueueTasks:
+        queues = {name: source.queue for name, source in prepared.async_sources.items()}
+        return QueueTasks(
+            polls=AsyncPolls(prepared.async_sources, outstanding),
+            settling=AsyncSettling(queues, dead_letters=prepared.async_dead_letters, clock=now),
+            loop=self._loops.queues,
+            context=self._context,
+            concurrency=self._slots(prepared),
+            put=self._inbox.put,
+            crashed=runner.crash,
+        )
+
+    def _close_dead_letters(self, prepared: Prepared) -> None:
+        for queue in prepared.dead_letters.values():
+            with suppress(Exception):  # the worker has ended as it has
+                queue.close()
+        for queue in prepared.async_dead_letters.values():
+            with suppress(Exception):
+                self._loops.queues.wait(queue.close, seconds=FAREWELL_SECONDS)
+
     def _health(
-        self, runner: Runner, polls: Polls, executors: Executors
+        self, runner: Runner, outstanding: Outstanding, executors: Executors
     ) -> AbstractContextManager[object]:
         if self._options.health_file is None:
             return nullcontext()
@@ -210,7 +238,7 @@ class Session:
                 self._options.health_file,
                 healthy=lambda: (
                     now() - runner.turned_at < STILL_SECONDS
-                    and not polls.overdue(grace=POLL_GRACE_SECONDS)
+                    and not outstanding.overdue(grace=POLL_GRACE_SECONDS)
                     and not executors.stuck()
                 ),
                 failed=lambda error: self._reporting.say(
@@ -220,13 +248,18 @@ class Session:
             )
         )
 
-    def _end(self, end: Exit, failure: JobqError | None = None) -> Ending:
+    def _end(
+        self,
+        end: Exit,
+        failure: JobqError | None = None,
+        sources: Mapping[str, AsyncSource] = MappingProxyType({}),
+    ) -> Ending:
         """Write the last line, which accounts for every receive."""
         fields: dict[str, Any] = asdict(end.accounts)
         if end.still_running:
             fields["still_running"] = end.still_running
         if self._burst:
-            fields["remaining"] = self._remaining()
+            fields["remaining"] = self._remaining(sources)
         level = "error" if end.code else "info"
         self._reporting.say(level, "worker_stopped", **fields, exit_code=end.code)
         if not end.code:
@@ -243,20 +276,15 @@ class Session:
             code=end.code, error=failure or JobqError("the worker can't go on; see its log")
         )
 
-    def _remaining(self) -> dict[str, dict[str, int]]:
-        """What the queues still hold, as far as they say so within a few seconds."""
-        counts: SimpleQueue[tuple[str, QueueStats]] = SimpleQueue()
+    def _remaining(self, sources: Mapping[str, AsyncSource]) -> dict[str, dict[str, int]]:
+        return count_remaining(
+            {one.name: one.queue for one in self._subscriptions if isinstance(one, Subscription)},
+            {name: source.queue for name, source in sources.items()},
+            loop=self._loops.queues,
+            context=self._context,
+        )
 
-        def ask() -> None:
-            for one in self._subscriptions:
-                with suppress(Exception):
-                    counts.put((one.name, one.queue.stats()))
-
-        spawn(ask, name="jobq-stats", context=self._context)
-        until = now() + LAST_STATS_SECONDS
-        found: dict[str, dict[str, int]] = {}
-        with suppress(Empty):
-            while len(found) < len(self._subscriptions):
-                name, stats = counts.get(timeout=max(0.0, until - now()))
-                found[name] = asdict(stats)
-        return found
+    def _slots(self, prepared: Prepared) -> int:
+        """How many jobs can run at once, where the caps of all queues together are less."""
+        concurrency = self._options.concurrency
+        return min(concurrency, sum(one.cap or concurrency for one in prepared.configs))

@@ -1,8 +1,8 @@
-"""Deletes, hides, extensions and dead-letter copies through sync queues."""
+"""Deletes, hides, extensions and dead-letter copies; what the twins share is in `Steps`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from jobq.core import (
     BackendError,
@@ -18,12 +18,16 @@ from jobq.worker.engine.events import DeadLettered, Extended, Settled
 from jobq.worker.faults import as_jobq_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from jobq.core import Lease, Queue
+    from jobq.core import AsyncQueue, Lease, Queue
     from jobq.worker.engine.commands import Ack, Extend, Nack
 
 Answer = TypeVar("Answer")
+Event = TypeVar("Event", Settled, Extended, DeadLettered)
+
+Flow: TypeAlias = "Generator[Callable[[], Any], Any, Answer]"
+"""Yields the calls to be made, is sent what each returned or thrown what it raised, and returns."""
 
 
 class Settling:
@@ -40,31 +44,82 @@ class Settling:
         dead_letters: Mapping[str, Queue],
         clock: Callable[[], float],
     ) -> None:
+        self._steps = Steps(queues, dead_letters, clock)
+
+    def ack(self, command: Ack) -> Settled:
+        return _drive(self._steps.ack(command))
+
+    def nack(self, command: Nack) -> Settled:
+        return _drive(self._steps.nack(command))
+
+    def extend(self, command: Extend) -> Extended:
+        return _drive(self._steps.extend(command))
+
+    def dead_letter(self, command: DeadLetter) -> DeadLettered:
+        return _drive(self._steps.dead_letter(command))
+
+
+class AsyncSettling:
+    """The same for async queues, to be awaited on the loop that they belong to."""
+
+    def __init__(
+        self,
+        queues: Mapping[str, AsyncQueue],
+        *,
+        dead_letters: Mapping[str, AsyncQueue],
+        clock: Callable[[], float],
+    ) -> None:
+        self._steps = Steps(queues, dead_letters, clock)
+
+    async def ack(self, command: Ack) -> Settled:
+        return await _drive_async(self._steps.ack(command))
+
+    async def nack(self, command: Nack) -> Settled:
+        return await _drive_async(self._steps.nack(command))
+
+    async def extend(self, command: Extend) -> Extended:
+        return await _drive_async(self._steps.extend(command))
+
+    async def dead_letter(self, command: DeadLetter) -> DeadLettered:
+        return await _drive_async(self._steps.dead_letter(command))
+
+
+class Steps:
+    """What is called for each command, and what its answer says, for queues of either kind."""
+
+    def __init__(
+        self,
+        queues: Mapping[str, Queue | AsyncQueue],
+        dead_letters: Mapping[str, Queue | AsyncQueue],
+        clock: Callable[[], float],
+    ) -> None:
         self._queues = queues
         self._dead_letters = dead_letters
         self._clock = clock
 
-    def ack(self, command: Ack) -> Settled:
+    def ack(self, command: Ack) -> Flow[Settled]:
         queue = self._queues[command.queue]
-        results = self._each(command, queue.ack_batch, SettleResult)
+        results = yield from self._each(command, queue.ack_batch, SettleResult)
         return Settled(command.call, tuple(result.error for result in results))
 
-    def nack(self, command: Nack) -> Settled:
+    def nack(self, command: Nack) -> Flow[Settled]:
         queue, delay = self._queues[command.queue], command.delay
-        results = self._each(command, lambda live: queue.nack_batch(live, delay), SettleResult)
+        results = yield from self._each(
+            command, lambda live: queue.nack_batch(live, delay), SettleResult
+        )
         return Settled(command.call, tuple(result.error for result in results))
 
-    def extend(self, command: Extend) -> Extended:
+    def extend(self, command: Extend) -> Flow[Extended]:
         queue, visibility = self._queues[command.queue], command.visibility
-        results = self._each(
+        results = yield from self._each(
             command, lambda live: queue.extend_batch(live, visibility), _not_extended
         )
         return Extended(command.call, tuple(results))
 
-    def dead_letter(self, command: DeadLetter) -> DeadLettered:
+    def dead_letter(self, command: DeadLetter) -> Flow[DeadLettered]:
         target = self._dead_letters[command.queue]
         ordered = target.capabilities.ordered
-        results = self._each(
+        results = yield from self._each(
             command,
             lambda live: target.publish_batch([_copy(lease, ordered=ordered) for lease in live]),
             lambda error: PublishResult(error=error),
@@ -74,16 +129,18 @@ class Settling:
     def _each(
         self,
         command: Ack | Nack | Extend | DeadLetter,
-        call: Callable[[Sequence[Lease]], list[Answer]],
+        call: Callable[[Sequence[Lease]], object],
         failed: Callable[[JobqError], Answer],
-    ) -> list[Answer]:
+    ) -> Flow[list[Answer]]:
         """One answer for each lease of the command, in order."""
         now = self._clock()
         live = [lease for lease in command.leases if lease.expires_at > now]
         what = "dead-letter copy" if isinstance(command, DeadLetter) else type(command).__name__
         where = f"{what.lower()} of queue {command.queue!r}"
+        answers: list[Answer] = []
         try:
-            answers = call(live) if live else []
+            if live:
+                answers = yield lambda: call(live)
         except BaseException as raised:  # noqa: BLE001 - what to make of it is the engine's to say
             error = as_jobq_error(raised, where)
             answers = [failed(error) for _ in live]
@@ -97,6 +154,34 @@ class Settling:
             next(rest) if lease.expires_at > now else failed(_ran_out(lease, now))
             for lease in command.leases
         ]
+
+
+def _drive(flow: Flow[Event]) -> Event:
+    try:
+        call = next(flow)
+        while True:
+            try:
+                answer = call()
+            except BaseException as raised:  # noqa: BLE001 - the flow makes something of it
+                call = flow.throw(raised)
+            else:
+                call = flow.send(answer)
+    except StopIteration as end:
+        return end.value
+
+
+async def _drive_async(flow: Flow[Event]) -> Event:
+    try:
+        call = next(flow)
+        while True:
+            try:
+                answer = await call()
+            except BaseException as raised:  # noqa: BLE001 - the flow makes something of it
+                call = flow.throw(raised)
+            else:
+                call = flow.send(answer)
+    except StopIteration as end:
+        return end.value
 
 
 def _copy(lease: Lease, *, ordered: bool) -> Message:

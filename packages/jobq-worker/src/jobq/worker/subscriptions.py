@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from jobq.core import ConfigurationError, QueueGroup, UnknownQueueError
 from jobq.core.middleware import hooks_of
 from jobq.worker.dispatch import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
-    from jobq.core import Queue, QueueDefinition, RetryPolicy
+    from jobq.core import AsyncQueue, Queue, QueueDefinition, RetryPolicy
     from jobq.core.middleware import Hook
 
 
@@ -42,13 +43,38 @@ class Subscription:
         )
 
 
-def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[Subscription, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncSubscription:
+    """The same for a queue of an async `group`, whose calls are for a loop that has entered it."""
+
+    name: str
+    group: AbstractAsyncContextManager[object]
+    definition: QueueDefinition
+    poll_hooks: tuple[Hook, ...] = ()
+    consume_hooks: tuple[Hook, ...] = ()
+    open_queue: Callable[[], Awaitable[AsyncQueue]]
+    open_dead_letter: Callable[[], Awaitable[AsyncQueue | None]]
+    environment_retry: RetryPolicy | None = None
+
+    @property
+    def route(self) -> Route:
+        return Route(
+            hooks=self.consume_hooks,
+            retry=self.definition.retry,
+            environment_retry=self.environment_retry,
+        )
+
+
+AnySubscription: TypeAlias = Subscription | AsyncSubscription
+
+
+def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[AnySubscription, ...]:
     """All queues of one group or several, in their order. Raises `ConfigurationError`."""
     if isinstance(groups, QueueGroup):
         groups = [groups]
     if not isinstance(groups, Sequence) or not groups:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigurationError(f"queues must be a QueueGroup or a list of them, not {groups!r}")
-    found: dict[str, Subscription] = {}
+    found: dict[str, AnySubscription] = {}
     for group in groups:
         if not isinstance(group, QueueGroup):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(f"queues must hold QueueGroups, not {group!r}")
@@ -62,14 +88,27 @@ def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[Subscription, 
     return tuple(found.values())
 
 
-def loggable_payloads(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[str]]:
+def loggable_payloads(subscriptions: Sequence[AnySubscription]) -> dict[str, frozenset[str]]:
     """The keys to mask, for each queue whose discarded payloads may be logged."""
     return {
         one.name: one.definition.sensitive for one in subscriptions if one.definition.log_payload
     }
 
 
-def choose(subscriptions: Sequence[Subscription], names: Sequence[str]) -> tuple[Subscription, ...]:
+def groups_of(
+    subscriptions: Sequence[AnySubscription],
+) -> dict[AbstractAsyncContextManager[object], str]:
+    """The async groups that these are of, each with the names of its queues among them."""
+    found: dict[AbstractAsyncContextManager[object], list[str]] = {}
+    for one in subscriptions:
+        if isinstance(one, AsyncSubscription):
+            found.setdefault(one.group, []).append(one.name)
+    return {group: "', '".join(names) for group, names in found.items()}
+
+
+def choose(
+    subscriptions: Sequence[AnySubscription], names: Sequence[str]
+) -> tuple[AnySubscription, ...]:
     """Those of the given names, in the order of the names. Raises `UnknownQueueError`."""
     known = {subscription.name: subscription for subscription in subscriptions}
     unknown = [name for name in names if name not in known]

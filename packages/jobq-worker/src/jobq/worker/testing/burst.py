@@ -29,11 +29,11 @@ from jobq.worker.engine.commands import (
 )
 from jobq.worker.engine.engine import Engine
 from jobq.worker.engine.events import StopRequested, Tick
-from jobq.worker.polls import Polls, StopFlag
+from jobq.worker.polls import Outstanding, Polls, StopFlag
 from jobq.worker.reporting import Lines
 from jobq.worker.settling import Settling
 from jobq.worker.starting import Starting
-from jobq.worker.subscriptions import loggable_payloads
+from jobq.worker.subscriptions import Subscription, loggable_payloads
 from jobq.worker.testing.outcomes import Failures, JobRun, JobRuns, job_run
 from jobq.worker.testing.receives import Receives
 from jobq.worker.testing.travel import Travel
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from jobq.worker.engine.events import Event, Finished
     from jobq.worker.handlers import Handler
     from jobq.worker.options import Options
-    from jobq.worker.subscriptions import Subscription
+    from jobq.worker.subscriptions import AnySubscription
 
 # A message that came so often, from a queue without a redrive policy, comes forever.
 MOST_RECEIVES = 20
@@ -63,7 +63,7 @@ class Burst:
     def __init__(
         self,
         queues: JobQueues,
-        subscriptions: Sequence[Subscription],
+        subscriptions: Sequence[AnySubscription],
         handlers: Mapping[str, Handler],
         options: Options,
         *,
@@ -95,13 +95,14 @@ class Burst:
         config = options.engine_config(prepared.configs, burst=True)
         self._endless = {one.name for one in config.queues if one.max_receive_count is None}
         self._engine = Engine(config, now=self._began, random=_most)
-        self._polls = Polls(
-            prepared.sources, examine=self.dispatcher.examine, clock=clock.now, stop=self._stop
+        self._outstanding = Outstanding(
+            examine=self.dispatcher.examine, clock=clock.now, stop=self._stop
         )
-        self._receives = Receives(self._polls, clock=clock.now)
+        polls = Polls(prepared.sources, self._outstanding)
+        self._receives = Receives(polls, clock=clock.now)
         self._travel = Travel(clock, servers, self._receives)
         settling = Settling(
-            {one.name: one.queue for one in subscriptions},
+            {name: source.queue for name, source in prepared.sources.items()},
             dead_letters=prepared.dead_letters,
             clock=clock.now,
         )
@@ -129,7 +130,7 @@ class Burst:
             if self._end is None and not events:
                 events = self._receives.answers() or self._wait()
         if self._end.code:
-            raise self._polls.last_failure or JobqError(
+            raise self._outstanding.last_failure or JobqError(
                 f"the worker would have ended with exit code {self._end.code}; see its log lines"
             )
         return JobRuns(
@@ -186,8 +187,8 @@ class Burst:
             ) from self._failures.last
 
 
-def _in_memory(subscription: Subscription, clock: ManualClock) -> MemoryQueue:
-    queue = subscription.queue
+def _in_memory(subscription: AnySubscription, clock: ManualClock) -> MemoryQueue:
+    queue = subscription.queue if isinstance(subscription, Subscription) else subscription.group
     if not isinstance(queue, MemoryQueue) or queue.server.clock is not clock:
         raise ConfigurationError(
             f"queue {subscription.name!r} is {queue!r}: run_jobs moves time, so it takes "

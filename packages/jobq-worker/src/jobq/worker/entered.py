@@ -1,0 +1,91 @@
+"""The loops of one run, and the async groups that are entered there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from jobq.worker.loops import FAREWELL_SECONDS, WorkerLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+    from contextvars import Context
+
+
+class Entered:
+    """A group on a loop; `names` are those of its queues.
+
+    One task enters and leaves it: what its clients open may be bound to the task that opened it.
+    """
+
+    def __init__(
+        self, group: AbstractAsyncContextManager[object], *, names: str, loop: WorkerLoop
+    ) -> None:
+        self._group = group
+        self._loop = loop
+        self._left: asyncio.Event | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self.names = names
+
+    def enter(self) -> None:
+        """Blocks until it is entered; raises what entering it raised, and may be tried again."""
+        self._loop.wait(self._enter)
+
+    def leave(self) -> None:
+        """Blocks until it is left, if it was entered, for a second at most; raises nothing."""
+        with suppress(Exception):  # the worker has ended as it has
+            if self._keeper is not None:
+                self._loop.wait(self._leave, seconds=FAREWELL_SECONDS)
+
+    async def _enter(self) -> None:
+        entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._left = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep(entered, self._left))
+        await entered
+
+    async def _keep(self, entered: asyncio.Future[None], left: asyncio.Event) -> None:
+        try:
+            async with self._group:
+                entered.set_result(None)
+                await left.wait()
+        except asyncio.CancelledError:  # the loop is being closed
+            entered.cancel()
+        except BaseException as error:  # noqa: BLE001 - raised where `enter` was called
+            if not entered.done():
+                entered.set_exception(error)
+
+    async def _leave(self) -> None:
+        if self._left is not None and self._keeper is not None:
+            self._left.set()
+            await asyncio.wait([self._keeper])
+
+
+class Loops:
+    """The loops of one run: that of async handlers, and that of the worker's own async clients.
+
+    `loop` is the caller's, for the handlers, where it has entered the `groups` itself; None: one in
+    a thread, where they are to be entered too. `groups` maps each to the names of its queues.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop | None,
+        groups: Mapping[AbstractAsyncContextManager[object], str],
+        *,
+        context: Context,
+    ) -> None:
+        self.handlers = WorkerLoop(loop, name="jobq-handlers-loop", context=context)
+        self.queues = WorkerLoop(name="jobq-queues-loop", context=context)
+        own = [self.queues] if loop is not None else [self.queues, self.handlers]
+        self.groups = [
+            Entered(group, names=names, loop=one) for one in own for group, names in groups.items()
+        ]
+
+    def close(self) -> None:
+        """Leave the groups, on the handlers' loop first, and end our own loops."""
+        for group in reversed(self.groups):
+            group.leave()
+        self.handlers.close()
+        self.queues.close()
