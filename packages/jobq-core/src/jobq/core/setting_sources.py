@@ -27,11 +27,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# What else botocore reads to find a region and credentials, as far as it stands in the environment.
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_PROFILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
 # botocore reads these where a client is given no endpoint; the more special one counts.
 _FOREIGN_ENDPOINTS = ("AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL")
 _ANY_CONNECTION = re.compile(rf"{PREFIX}([A-Z][A-Z0-9_]*)_({'|'.join(key.name for key in KEYS)})\Z")
 # Measured on the part that follows `JOBQ_`: SQS_TIMEOUT_SECONDS is 0.73 like SQS_TIMEOUT.
 _ALIKE = 0.7
+_HIDDEN = "***"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +88,16 @@ class Examined:
 def explain(environ: Mapping[str, str], connection: str | None = None) -> list[Setting]:
     """The settings of a connection (None: the one that the environment names), in a fixed order.
 
+    Then follow the variables of AWS that are set and bear on an SQS queue, credentials masked, and
+    those that nothing reads, though they look as if it did.
+
     It raises nothing: where the environment is wrong, the `problem` of a setting says so, in the
     words of `read_settings`.
     """
-    return list(examine(environ, connection).settings)
+    found = examine(environ, connection)
+    if found.value(CONNECTION) not in SQS_BACKENDS:
+        return list(found.settings)
+    return [*found.settings, *_aws(found, environ)]
 
 
 def examine(environ: Mapping[str, str], connection: str | None = None) -> Examined:
@@ -221,6 +242,21 @@ def _foreign(found: Examined, environ: Mapping[str, str]) -> list[Setting]:
     ]
 
 
+def _aws(found: Examined, environ: Mapping[str, str]) -> list[Setting]:
+    (own,) = _variables(found, SQS_REGION)
+    regions = [
+        Setting(key=one, value=text, source=one, note=f"not used: {own} alone counts")
+        for one in _REGIONS
+        if (text := _text(environ, one)) is not None
+    ]
+    credentials = [
+        Setting(key=one, value=_HIDDEN, source=one, note="the SDK looks here for credentials")
+        for one in _CREDENTIALS
+        if _text(environ, one) is not None
+    ]
+    return regions + credentials
+
+
 def _misspelt(environ: Mapping[str, str], name: str) -> list[Setting]:
     """Variables that nothing reads and that look much like one that this connection reads."""
     found: list[Setting] = []
@@ -228,7 +264,7 @@ def _misspelt(environ: Mapping[str, str], name: str) -> list[Setting]:
         meant = _meant(variable, environ, name)
         if meant is not None and _text(environ, variable) is not None:
             problem = f"{variable} is set and means nothing: {meant} does; rename it, or unset it"
-            found.append(Setting(key=variable, value="***", source=variable, problem=problem))
+            found.append(Setting(key=variable, value=_HIDDEN, source=variable, problem=problem))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from jobq.worker.cli.local import local_command
+from jobq.worker.cli.settings import settings_command
 from jobq.worker.cli.worker import worker_command
 
 __all__ = ["main"]
@@ -17,4 +18,5 @@ def main() -> None:
 
 
 main.add_command(worker_command)
+main.add_command(settings_command)
 main.add_command(local_command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import get_args
@@ -10,6 +11,8 @@ import click
 import structlog
 
 from jobq.core import ConfigurationError, JobqError
+from jobq.core.setting_keys import CONNECTION_NAME
+from jobq.worker.cli.connection import connection_option
 from jobq.worker.cli.loading import load_worker
 from jobq.worker.cli.logs import configure_logging
 from jobq.worker.engine.config import Polling
@@ -17,6 +20,7 @@ from jobq.worker.engine.config import Polling
 
 @click.command("worker", short_help="Run jobs until stopped.")
 @click.argument("target", metavar="MODULE:WORKER")
+@connection_option
 @click.option("--queues", metavar="NAME,NAME", help="Serve these of its queues, in this order.")
 @click.option(
     "--polling",
@@ -34,6 +38,7 @@ from jobq.worker.engine.config import Polling
 def worker_command(
     target: str,
     *,
+    connection: str | None,
     queues: str | None,
     polling: Polling | None,
     concurrency: int | None,
@@ -51,6 +56,9 @@ def worker_command(
       1  the worker couldn't go on; the last log line says why
       2  nothing was started: the command line or the module is wrong
     """  # noqa: D301 - click reads the backslash
+    if connection is not None:
+        # Where the groups of the module look that are made from the environment.
+        os.environ[CONNECTION_NAME] = connection
     worker = load_worker(target)
     try:
         worker.override(
