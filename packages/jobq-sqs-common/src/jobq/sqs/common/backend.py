@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from jobq.core import ConfigurationError
 from jobq.sqs.common import addresses
 from jobq.sqs.common.client import ClientOptions
-from jobq.sqs.common.connection import Connection, Sdk
+from jobq.sqs.common.connection import Connection
 from jobq.sqs.common.queue import SqsQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jobq.core import QueueDefinition
+    from jobq.sqs.common.sdk import Sdk
 
 Q = TypeVar("Q", bound=SqsQueue)
+
+
+def address_of(definition: QueueDefinition, *, fifo: bool) -> str:
+    """The definition's URL as it is, or its name in full. Raises `ConfigurationError`."""
+    if definition.url is not None:
+        return definition.url
+    if definition.name is not None:
+        return addresses.full_name(definition.name, fifo=fifo)
+    raise ConfigurationError("an SQS queue's definition needs a 'name' or a 'url'")
 
 
 class SqsBackend(Generic[Q]):
@@ -36,12 +46,7 @@ class SqsBackend(Generic[Q]):
 
         A FIFO queue's name that lacks `.fifo` gets it.
         """
-        if definition.url is not None:
-            address = definition.url
-        elif definition.name is not None:
-            address = addresses.full_name(definition.name, fifo=self._fifo)
-        else:
-            raise ConfigurationError("an SQS queue's definition needs a 'name' or a 'url'")
+        address = address_of(definition, fifo=self._fifo)
         connection = Connection(self._sdk, client, ClientOptions.of(settings))
         return self._queue(address, client=connection)
 

@@ -7,7 +7,7 @@ holds the IO.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -42,6 +42,30 @@ def drive(
             try:
                 reply = _carry_out(request, send, sleep)
             # An interrupt too: a flow that was cut short may have something to remember.
+            except BaseException as error:  # noqa: BLE001
+                request = flow.throw(error)
+            else:
+                request = flow.send(reply)
+    except StopIteration as stop:
+        return stop.value
+
+
+async def adrive(
+    flow: Flow[T],
+    *,
+    send: Callable[[Call], Awaitable[dict[str, Any]]],
+    sleep: Callable[[float], Awaitable[None]],
+) -> T:
+    """Carry out a flow with awaited calls; what `send` raises is thrown into it."""
+    try:
+        request = next(flow)
+        while True:
+            try:
+                if isinstance(request, Pause):
+                    reply = await sleep(request.seconds)
+                else:
+                    reply = await send(request)
+            # A cancellation too: a flow that was cut short may have something to remember.
             except BaseException as error:  # noqa: BLE001
                 request = flow.throw(error)
             else:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from jobq.core import ConfigurationError
+from jobq.core.interfaces import ConnectionInfo
+
 # Tells a client that jobq made from one that was handed in, and jobq's requests in AWS's logs.
 USER_AGENT = "jobq"
 ATTEMPTS = 3
+
+
+# A client's own, and those of the clients that look up its credentials.
+_BOUNDS = ("connect_timeout", "read_timeout", "retries")
 
 
 def _config(read_timeout: float = 30) -> dict[str, Any]:
@@ -34,6 +41,13 @@ class ClientOptions:
     endpoint_url: str | None = None
     config: dict[str, Any] = field(default_factory=_config)
 
+    @property
+    def lookups(self) -> dict[str, Any]:
+        """`config` of the clients that the SDK makes to look up credentials (STS, SSO): the same
+        timeouts, and one attempt, so that a lookup takes no longer than a request.
+        """
+        return {name: self.config[name] for name in _BOUNDS}
+
     @classmethod
     def of(cls, settings: Any) -> ClientOptions:
         """Read a connection's settings: `region`, `endpoint` and `timeout` (seconds), or None."""
@@ -52,3 +66,30 @@ def attempts_of(client: Any) -> int:
     """
     extra = getattr(getattr(getattr(client, "meta", None), "config", None), "user_agent_extra", "")
     return ATTEMPTS if USER_AGENT in str(extra).split() else 1
+
+
+def info_of(client: Any) -> ConnectionInfo:
+    """A client and its limits."""
+    config = getattr(getattr(client, "meta", None), "config", None)
+    return ConnectionInfo(
+        client=client,
+        max_connections=getattr(config, "max_pool_connections", None),
+        read_timeout=getattr(config, "read_timeout", None),
+    )
+
+
+def own_options(
+    client: Any, *, endpoint_url: str | None, region_name: str | None
+) -> ClientOptions | None:
+    """What a queue makes its client with, None beside one that was handed in.
+
+    Raises `ConfigurationError` for both.
+    """
+    if client is None:
+        return ClientOptions(region_name=region_name, endpoint_url=endpoint_url)
+    if endpoint_url is not None or region_name is not None:
+        raise ConfigurationError(
+            f"endpoint_url={endpoint_url!r} and region_name={region_name!r} are for a client that "
+            "the queue makes: leave them out beside client="
+        )
+    return None

@@ -1,48 +1,15 @@
-"""The one place where a blocking client is called and what it raises is translated."""
+"""The one place where a blocking client is called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from jobq.core import ClientSource, ConfigurationError
+from jobq.core import BackendError, ClientSource, ConfigurationError
 from jobq.core.interfaces import ConnectionInfo
 from jobq.sqs.common import faults
 from jobq.sqs.common.calls import Call
-from jobq.sqs.common.client import ClientOptions, attempts_of
-
-_CONNECT = Call("connect", {})
-# What botocore's parser lets through where a reply's JSON, or its text, is of another shape.
-_UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sdk:
-    """What is needed of an SDK: its classes of sessions, of client options, of what it raises."""
-
-    session: Callable[[], Any]
-    config: Callable[..., Any]
-    raised: tuple[type[Exception], ...]
-
-    def make_client(self, options: ClientOptions) -> Any:
-        """An SQS client on a session of its own: boto3's default one isn't safe to make clients
-        with from several threads at once.
-        """
-        return self.session().client(
-            "sqs",
-            region_name=options.region_name,
-            endpoint_url=options.endpoint_url,
-            config=self.config(**options.config),
-        )
-
-    def client(self, options: ClientOptions) -> Any:
-        """A client, or `ConfigurationError` where none can be made with these options."""
-        try:
-            return self.make_client(options)
-        # ValueError is botocore's for an endpoint that is no URL.
-        except (*self.raised, ValueError) as error:
-            raise faults.error_of(faults.read(error), _CONNECT) from error
+from jobq.sqs.common.client import ClientOptions, attempts_of, info_of, own_options
+from jobq.sqs.common.sdk import Sdk
 
 
 def connect(
@@ -52,22 +19,14 @@ def connect(
 
     Raises `ConfigurationError` for both.
     """
-    if client is None:
-        return Connection(
-            sdk, None, ClientOptions(region_name=region_name, endpoint_url=endpoint_url)
-        )
-    if endpoint_url is not None or region_name is not None:
-        raise ConfigurationError(
-            f"endpoint_url={endpoint_url!r} and region_name={region_name!r} are for a client that "
-            "the queue makes: leave them out beside client="
-        )
-    return client if isinstance(client, Connection) else Connection(sdk, client)
+    options = own_options(client, endpoint_url=endpoint_url, region_name=region_name)
+    return client if isinstance(client, Connection) else Connection(sdk, client, options)
 
 
 class Connection:
     """A client that was handed in (`client`: one, or a callable that makes one, called once per
     process), or else one of its own, made once per process with `options`. Nothing is made before
-    the first call.
+    the first call. A client made while no credentials were found is made anew with the next call.
     """
 
     def __init__(self, sdk: Sdk, client: Any, options: ClientOptions | None = None) -> None:
@@ -75,38 +34,36 @@ class Connection:
         self._options = options or ClientOptions()
         self._own = ClientSource(self._make) if client is None else None
         shared = client if isinstance(client, ClientSource) else ClientSource(client)
-        self._client = self._own or shared
+        self.source = self._own or shared
 
     def client(self) -> Any:
-        """Raises `ConfigurationError` where it can't be made."""
+        """Raises `ConfigurationError` where it can't be made, `BackendError` where only its
+        credentials can't be looked up.
+        """
         try:
-            return self._client()
-        except self._sdk.raised as error:
-            raise faults.error_of(faults.read(error), _CONNECT) from error
+            return self.source()
+        except ConfigurationError as error:
+            raise self._sdk.of_a_callable(error) from error.__cause__
 
     def send(self, call: Call) -> dict[str, Any]:
         """Carry out one call. Raises `BackendError`, or `ConfigurationError` where the client can't
         be made or used; what the SDK raised is its cause.
         """
-        method = getattr(self.client(), call.operation)
+        client = self.client()
+        method = getattr(client, call.operation)
         try:
-            return method(**call.arguments)
-        except self._sdk.raised as error:
-            raise faults.error_of(faults.read(error), call) from error
-        except _UNREADABLE as error:
-            raise faults.unreadable(error, call) from error
+            with self._sdk.calling(call):
+                return method(**call.arguments)
+        except BackendError as error:
+            if error.code == faults.NO_CREDENTIALS:
+                self.source.renew(client)
+            raise
 
     def attempts(self) -> int:
         return attempts_of(self.client())
 
     def info(self) -> ConnectionInfo:
-        client = self.client()
-        config = getattr(getattr(client, "meta", None), "config", None)
-        return ConnectionInfo(
-            client=client,
-            max_connections=getattr(config, "max_pool_connections", None),
-            read_timeout=getattr(config, "read_timeout", None),
-        )
+        return info_of(self.client())
 
     def close(self) -> None:
         """Close the client that this process made here, if it made one."""

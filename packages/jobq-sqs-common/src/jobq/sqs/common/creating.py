@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jobq.core import BackendError, QueueNotFoundError
 from jobq.core.limits import check_redrive, check_visibility
-from jobq.sqs.common import inspecting, replies, requests
+from jobq.sqs.common import addresses, inspecting, replies, requests
 from jobq.sqs.common.addresses import Address
 from jobq.sqs.common.calls import Pause
 
@@ -57,6 +57,31 @@ class Wanted:
                 {"deadLetterTargetArn": dead_letter_arn, "maxReceiveCount": self.max_receive_count}
             )
         return found
+
+
+def plan(
+    name: str,
+    *,
+    fifo: bool,
+    visibility_timeout: float | None,
+    dead_letter_queue: str | None,
+    max_receive_count: int | None,
+    attributes: Mapping[str, str] | None,
+) -> Wanted:
+    """What `create` of a queue of that kind asks for: a FIFO queue's name gets its suffix.
+
+    Raises `ConfigurationError`, also for a name of the other kind.
+    """
+    full_name = addresses.full_name(name, fifo=fifo)
+    addresses.check_kind(full_name, fifo=fifo)
+    return Wanted(
+        name=full_name,
+        fifo=fifo,
+        visibility_timeout=visibility_timeout,
+        dead_letter_queue=dead_letter_queue,
+        max_receive_count=max_receive_count,
+        attributes=attributes or {},
+    )
 
 
 def create(wanted: Wanted, *, clock: Callable[[], float]) -> Flow[str]:

@@ -18,6 +18,8 @@ class Fault:
     """`reply`: the service answered so, with its `code` and HTTP `status`. `connection`: no answer
     came. `credentials`: there are none. `refresh`: looking them up failed. `setup`: the client
     can't be made or used at all. But for `reply`, `code` is the exception's own name.
+
+    `operation` is AWS's name of what was answered: on the way to SQS, credentials are asked for.
     """
 
     kind: Kind
@@ -25,6 +27,7 @@ class Fault:
     text: str
     status: int | None = None
     sender: bool | None = None
+    operation: str | None = None
 
 
 # API reference of SQS, "Common errors" and each operation's; both protocols' spellings, without
@@ -51,6 +54,7 @@ _THROTTLED = {
 _PASSING = {
     "ExpiredToken",
     "ExpiredTokenException",
+    "IDPCommunicationError",
     "InternalError",
     "InternalFailure",
     "InternalServerError",
@@ -77,6 +81,8 @@ _DENIED = {
 }
 # The code of errors about answers that no SQS gives.
 UNKNOWN_REPLY = "UnknownReply"
+# The code of errors of a client that was made while no credentials were found.
+NO_CREDENTIALS = "NoCredentialsError"
 _LONGEST_TEXT = 300
 _DRIFTED = re.compile("expired|not yet current|is now (earlier|later)|skew", re.IGNORECASE)
 _BAD_RECEIPT = re.compile(
@@ -108,7 +114,8 @@ def read(error: BaseException) -> Fault:
     """What an SDK raised, as data."""
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
-        return _read_response(cast("Mapping[str, Any]", response))
+        operation = getattr(error, "operation_name", None)
+        return _read_response(cast("Mapping[str, Any]", response), operation)
     names = {cls.__name__ for cls in type(error).__mro__}
     kinds: list[Kind] = [kind for kind, known in _SDK_NAMES.items() if names & known]
     return Fault(
@@ -116,7 +123,12 @@ def read(error: BaseException) -> Fault:
     )
 
 
-def _read_response(response: Mapping[str, Any]) -> Fault:
+def lookup_failed(error: Exception) -> Fault:
+    """What a lookup of credentials let through that is none of the SDK's exceptions, as data."""
+    return Fault(kind="refresh", code=type(error).__name__, text=_short(str(error)))
+
+
+def _read_response(response: Mapping[str, Any], operation: str | None) -> Fault:
     error: Mapping[str, Any] = response.get("Error") or {}
     metadata: Mapping[str, Any] = response.get("ResponseMetadata") or {}
     return Fault(
@@ -124,6 +136,7 @@ def _read_response(response: Mapping[str, Any]) -> Fault:
         code=str(error.get("Code") or "Unknown"),
         text=_short(str(error.get("Message") or "")),
         status=metadata.get("HTTPStatusCode"),
+        operation=operation,
     )
 
 
@@ -181,7 +194,27 @@ def error_of(fault: Fault, call: Call) -> BackendError | ConfigurationError:
                 code=fault.code,
             )
         case "reply":
+            if fault.operation not in {None, name_of(call.operation)}:
+                return _lookup_refused(fault, f"{what}: {fault.operation} failed: {said}")
             return _refusal(fault, what, said, call)
+
+
+def _lookup_refused(fault: Fault, said: str) -> BackendError:
+    """Not SQS answered so, but who gives the credentials: STS, or the SSO portal."""
+    code = _plain(fault.code)
+    throttled = code in _THROTTLED or fault.status == 429
+    if throttled or code in _PASSING or (fault.status or 0) >= 500:
+        return BackendError(
+            f"{said}; try again, and check where the AWS credentials come from",
+            retryable=True,
+            throttled=throttled,
+            code=fault.code,
+        )
+    return BackendError(
+        f"{said}; check the role that this process is to have, and who may take it",
+        denied=True,
+        code=fault.code,
+    )
 
 
 def _refusal(fault: Fault, what: str, said: str, call: Call) -> BackendError:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from jobq.sqs.common.calls import Flow
 
 
+def purge(address: Address) -> Flow[None]:
+    yield requests.purge((yield from address.url()))
+
+
 class SqsOperations:
     """`QueueOperations` of one queue; `run` carries out a flow."""
 
@@ -38,10 +42,7 @@ class SqsOperations:
 
     def purge(self) -> None:
         """Delete all messages, in flight ones included; SQS takes up to 60 s, once in 60 s."""
-        self._run(self._purge())
+        self._run(purge(self._address))
 
     def diagnose(self) -> list[Finding]:
         return self._run(diagnosis.diagnose(self._address))
-
-    def _purge(self) -> Flow[None]:
-        yield requests.purge((yield from self._address.url()))

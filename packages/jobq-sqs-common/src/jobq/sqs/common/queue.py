@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
-from uuid import uuid4
 
 from jobq.core import clock
-from jobq.sqs.common import addresses, calls, creating, inspecting
-from jobq.sqs.common.connection import Sdk, connect
+from jobq.sqs.common import calls, creating, inspecting
+from jobq.sqs.common.connection import connect
 from jobq.sqs.common.operations import SqsOperations
-from jobq.sqs.common.queue_calls import QueueCalls
+from jobq.sqs.common.queue_calls import QueueCalls, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,12 +28,9 @@ if TYPE_CHECKING:
     )
     from jobq.core.interfaces import ConnectionInfo
     from jobq.sqs.common.calls import Flow
+    from jobq.sqs.common.sdk import Sdk
 
 T = TypeVar("T")
-
-
-def new_id() -> str:
-    return str(uuid4())
 
 
 class SqsQueue:
@@ -93,22 +89,17 @@ class SqsQueue:
         """
         if isinstance(dead_letter_queue, SqsQueue):
             dead_letter_queue = dead_letter_queue.arn()
-        fifo = cls._capabilities.ordered
-        full_name = addresses.full_name(name, fifo=fifo)
-        addresses.check_kind(full_name, fifo=fifo)
-        flow = creating.create(
-            creating.Wanted(
-                name=full_name,
-                fifo=fifo,
-                visibility_timeout=visibility_timeout,
-                dead_letter_queue=dead_letter_queue,
-                max_receive_count=max_receive_count,
-                attributes=attributes or {},
-            ),
-            clock=clock.now,
+        wanted = creating.plan(
+            name,
+            fifo=cls._capabilities.ordered,
+            visibility_timeout=visibility_timeout,
+            dead_letter_queue=dead_letter_queue,
+            max_receive_count=max_receive_count,
+            attributes=attributes,
         )
         connection = connect(cls._sdk, client, endpoint_url=endpoint_url, region_name=region_name)
         try:
+            flow = creating.create(wanted, clock=clock.now)
             url = calls.drive(flow, send=connection.send, sleep=time.sleep)
         except BaseException:
             connection.close()
@@ -189,7 +180,7 @@ class SqsQueue:
     def dead_letter_queue(self) -> Self | None:
         """The queue that the redrive policy names, over this queue's client."""
         url = self._run(inspecting.dead_letter_url(self._calls.address))
-        return type(self)(url, client=self._connection.client) if url else None
+        return type(self)(url, client=self._connection.source) if url else None
 
     def close(self) -> None:
         """Close the client, if this queue made it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from jobq.core import JobqError, limits
 from jobq.sqs.common import (
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
         SettleResult,
     )
     from jobq.sqs.common.calls import Flow
+
+
+def new_id() -> str:
+    return str(uuid4())
 
 
 class QueueCalls:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from jobq.core.limits import STANDARD
-from jobq.sqs.common.connection import Sdk
 from jobq.sqs.common.queue import SqsQueue
+from jobq.sqs.common.sdk import Sdk
 
-SDK = Sdk(session=boto3.session.Session, config=Config, raised=(BotoCoreError, ClientError))
+SDK = Sdk(
+    core=botocore.session.get_session,
+    session=boto3.session.Session,
+    config=Config,
+    raised=(BotoCoreError, ClientError),
+)
 
 
 class SqsStandardQueue(SqsQueue):

@@ -1,0 +1,1 @@
+"""The awaited twins: the same flows over clients of an event loop."""

@@ -1,0 +1,41 @@
+"""HTTP that goes where it was sent, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
+    """A class of client options like aiobotocore's (`config`), for clients that follow no redirect,
+    as botocore's never do: aiohttp would, with the message and the credentials' token, to any host.
+    """
+
+    class HttpSession(http_session):
+        async def _get_session(self, proxy_url: Any) -> Any:
+            parent: Any = super()
+            return _Straight(await parent._get_session(proxy_url))  # noqa: SLF001
+
+    class Config(config):
+        def __init__(self, **options: Any) -> None:
+            parent: Any = super()
+            parent.__init__(**{"http_session_cls": HttpSession, **options})
+
+        def merge(self, other_config: Any) -> Any:
+            # What aiobotocore's own makes has forgotten the class of HTTP sessions.
+            parent: Any = super()
+            merged = parent.merge(other_config)
+            given = merged._user_provided_options  # noqa: SLF001
+            return Config(connector_args=merged.connector_args, **given)
+
+    return Config
+
+
+class _Straight:
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    async def request(self, *arguments: Any, **options: Any) -> Any:
+        return await self._session.request(*arguments, **options, allow_redirects=False)

@@ -1,0 +1,56 @@
+"""Sessions whose credentials belong to one loop."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from jobq.sqs.common.client import ClientOptions
+    from jobq.sqs.common.sdk import Sdk
+
+_CHAIN = "credential_provider"
+
+
+def class_of(sdk: Sdk) -> type[Any]:
+    return cast("type[Any]", sdk.session)
+
+
+def like(session: Any, sdk: Sdk, options: ClientOptions) -> Any:
+    """A session configured as this one is, hooks and profile and all, for the running loop alone.
+
+    A session keeps the credentials that it looked up, and aiobotocore refreshes them under a lock
+    and over connections of one loop: the copy looks up its own, by the same chain. Keys, and a
+    chain of other providers, that the caller gave the session stay. `options` bound the lookups,
+    but for what the session's own default config says.
+    """
+    own: Any = copy.copy(session)
+    # Names of botocore's that have no public way in: sessions offer no copy.
+    core = own._session = copy.copy(session._session)  # noqa: SLF001
+    components = core._components = _copied(core._components)  # noqa: SLF001
+    credentials = core._credentials  # noqa: SLF001
+    if _CHAIN in components._components:  # noqa: SLF001 - there once it was asked
+        if _is_stock(components.get_component(_CHAIN)):
+            core._register_credential_provider()  # noqa: SLF001
+        if getattr(credentials, "method", None) != "explicit":
+            core._credentials = None  # noqa: SLF001
+    elif hasattr(credentials, "_refresh_lock"):
+        core._credentials = copy.copy(credentials)  # noqa: SLF001
+        core._credentials._refresh_lock = asyncio.Lock()  # noqa: SLF001
+    bounds = sdk.config(**options.lookups)
+    default = core.get_default_client_config()
+    core.set_default_client_config(bounds if default is None else bounds.merge(default))
+    return own
+
+
+def _copied(components: Any) -> Any:
+    own = copy.copy(components)
+    own._components = dict(components._components)  # noqa: SLF001
+    own._deferred = dict(components._deferred)  # noqa: SLF001
+    return own
+
+
+def _is_stock(chain: Any) -> bool:
+    modules = {type(provider).__module__.partition(".")[0] for provider in chain.providers}
+    return modules <= {"aiobotocore", "botocore"}
