@@ -182,7 +182,7 @@ def _check_connection(found: Examined, environ: Mapping[str, str]) -> dict[str, 
     others = ", ".join([DEFAULT_CONNECTION, *_connections(environ)])
     return {
         variable: f"{variable} isn't set, so there is no connection {name!r}: set it, to sqs or to "
-        f"a backend's name, or choose another connection; there are {others}"
+        f"a backend's name, or choose another connection; there are: {others}"
     }
 
 
@@ -191,6 +191,7 @@ def _connections(environ: Mapping[str, str]) -> list[str]:
         match[1].lower().replace("_", "-")
         for match in map(_ANY_CONNECTION.match, environ)
         if match and match[2] == CONNECTION.name and match[1] != DEFAULT_CONNECTION.upper()
+        if _text(environ, match[0]) is not None
     ]
     return sorted(names)
 
@@ -216,12 +217,10 @@ def _check_region(found: Examined) -> dict[str, str]:
 
 def _check_foreign_endpoint(found: Examined, environ: Mapping[str, str]) -> dict[str, str]:
     """Whoever sets these for another service would send jobs there."""
-    if SQS_ENDPOINT.name in found.values and found.values[SQS_ENDPOINT.name] is not None:
-        return {}
     (own,) = _variables(found, SQS_ENDPOINT)
     if _text(environ, own) is not None:
         return {}
-    reason = f"jobq doesn't go by it: set {own}, where SQS is to be asked, or unset this"
+    reason = f"jobq doesn't go by it: set {own} to where SQS answers, or unset this variable"
     return {
         variable: _problem(variable, masked(text), reason)
         for variable in _FOREIGN_ENDPOINTS

@@ -130,9 +130,10 @@ def read_settings(environ: Mapping[str, str], connection: str | None = None) -> 
     """
     found = examine(environ, connection)
     problems = found.problems
+    if len(problems) == 1:
+        raise ConfigurationError(problems[0])
     if problems:
-        count = f"{len(problems)} settings are wrong. " if len(problems) > 1 else ""
-        raise ConfigurationError(count + "; ".join(problems))
+        raise ConfigurationError("\n- ".join([f"{len(problems)} settings are wrong:", *problems]))
     return _settings(found)
 
 
