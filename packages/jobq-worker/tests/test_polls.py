@@ -1,17 +1,19 @@
 """Receives inside their poll hooks: each is one event, whatever happens."""
 
+import asyncio
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any, cast
 
 import pytest
 from working import Lines
 
-from jobq.core import BackendError, JobMiddleware, Lease, Message, Queue
+from jobq.core import AsyncQueue, BackendError, JobMiddleware, Lease, Message, Queue
 from jobq.core.memory import MemoryQueue
 from jobq.core.middleware import hooks_of
 from jobq.worker.engine.commands import Receive
 from jobq.worker.engine.events import Delivery, Received, ReceiveFailed, ReceiveSkipped
-from jobq.worker.polls import Outstanding, Polls, Source, StopFlag
+from jobq.worker.polls import AsyncPolls, AsyncSource, Outstanding, Polls, Source, StopFlag
 
 
 class Failing:
@@ -30,22 +32,74 @@ class Watch(JobMiddleware):
         return self._poll(call_next)
 
 
-def receive(
-    queue: object, hook: Callable[[Any], Any] | None = None, *, stopped: bool = False
-) -> Any:
-    hooks = hooks_of([Watch(hook)] if hook else [], "poll")
-    outstanding = Outstanding(
-        examine=lambda queue, lease: Delivery(lease),
-        clock=lambda: 0.0,
-        stop=StopFlag(requested=stopped),
-    )
-    polls = Polls({"jobs": Source(queue=cast("Queue", queue), hooks=hooks)}, outstanding)
-    events: list[Any] = []
-    polls.receive(Receive(7, "jobs", 10, 0, 30), events.append)
-    [event] = events
-    assert not outstanding.overdue(grace=-1)
-    assert event.poll == 7
-    return event
+class AsyncWatch(JobMiddleware):
+    def __init__(self, poll: Callable[[Any], Any]) -> None:
+        self._poll = poll
+
+    async def poll(self, call_next: Any) -> Any:
+        return await self._poll(call_next)
+
+
+class Awaited:
+    """An async queue over a sync one."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+
+    async def claim_batch(self, max_messages: int, **arguments: Any) -> list[Lease]:
+        await asyncio.sleep(0)
+        return self._queue.claim_batch(max_messages, **arguments)
+
+
+class Bench:
+    """Polls of one queue of either colour, and the events that came of them."""
+
+    def __init__(
+        self, colour: str, queue: object, *hooks: Callable[[Any], Any], stopped: bool = False
+    ) -> None:
+        watches = hooks_of(
+            [(AsyncWatch if iscoroutinefunction(hook) else Watch)(hook) for hook in hooks], "poll"
+        )
+        self.events: list[Any] = []
+        self.outstanding = Outstanding(
+            examine=lambda queue, lease: Delivery(lease),
+            clock=lambda: 0.0,
+            stop=StopFlag(requested=stopped),
+        )
+        polls = Polls({"jobs": Source(queue=cast("Queue", queue), hooks=watches)}, self.outstanding)
+        source = AsyncSource(queue=cast("AsyncQueue", Awaited(queue)), hooks=watches)
+        self.async_polls = AsyncPolls({"jobs": source}, self.outstanding)
+        self._polls = polls if colour == "sync" else None
+
+    def receive(self) -> None:
+        if self._polls is None:
+            asyncio.run(self.receive_async())
+        else:
+            self._polls.receive(RECEIVE, self.events.append)
+
+    async def receive_async(self) -> None:
+        await self.async_polls.receive(RECEIVE, self.events.append)
+
+
+RECEIVE = Receive(7, "jobs", 10, 0, 30)
+
+
+@pytest.fixture(params=["sync", "async"])
+def colour(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def receive(colour: str) -> Callable[..., Any]:
+    def receive(queue: object, *hooks: Callable[[Any], Any], stopped: bool = False) -> Any:
+        bench = Bench(colour, queue, *hooks, stopped=stopped)
+        bench.receive()
+        [event] = bench.events
+        assert not bench.outstanding.overdue(grace=-1)
+        assert event.poll == 7
+        return event
+
+    return receive
 
 
 def queue_with(count: int) -> MemoryQueue:
@@ -55,12 +109,12 @@ def queue_with(count: int) -> MemoryQueue:
     return queue
 
 
-def test_what_came_is_examined_and_told() -> None:
+def test_what_came_is_examined_and_told(receive: Any) -> None:
     event = receive(queue_with(2))
     assert [delivery.lease.body for delivery in event.deliveries] == ["0", "1"]
 
 
-def test_a_hook_sees_the_queue_and_how_many_came() -> None:
+def test_a_hook_sees_the_queue_and_how_many_came(receive: Any) -> None:
     seen: list[Any] = []
 
     def hook(call_next: Any) -> Any:
@@ -71,11 +125,14 @@ def test_a_hook_sees_the_queue_and_how_many_came() -> None:
     assert seen == ["jobs", 2]
 
 
-def test_a_hook_that_does_not_call_on_skips_the_receive() -> None:
-    assert receive(queue_with(1), lambda call_next: 0) == ReceiveSkipped(7)
+def test_a_hook_that_does_not_call_on_skips_the_receive(receive: Any) -> None:
+    def hook(call_next: Any) -> int:
+        return 0
+
+    assert receive(queue_with(1), hook) == ReceiveSkipped(7)
 
 
-def test_no_receive_starts_after_a_stop_not_even_from_a_hook_that_waited() -> None:
+def test_no_receive_starts_after_a_stop_not_even_from_a_hook_that_waited(receive: Any) -> None:
     queue = queue_with(1)
     counts: list[int] = []
     assert receive(queue, stopped=True) == ReceiveSkipped(7)
@@ -88,13 +145,13 @@ def test_no_receive_starts_after_a_stop_not_even_from_a_hook_that_waited() -> No
     assert queue.stats().waiting == 1
 
 
-def test_an_empty_receive_is_no_skipped_one() -> None:
+def test_an_empty_receive_is_no_skipped_one(receive: Any) -> None:
     assert receive(queue_with(0)) == Received(7)
 
 
 @pytest.mark.parametrize("error", [OSError("broken"), SystemExit(3), KeyboardInterrupt()])
 def test_whatever_a_receive_raises_becomes_an_error_worth_another_try(
-    error: BaseException,
+    receive: Any, error: BaseException
 ) -> None:
     event = receive(Failing(error))
     assert isinstance(event, ReceiveFailed)
@@ -104,12 +161,12 @@ def test_whatever_a_receive_raises_becomes_an_error_worth_another_try(
     assert "'jobs'" in str(event.error)
 
 
-def test_an_error_of_ours_is_passed_on_as_it_is() -> None:
+def test_an_error_of_ours_is_passed_on_as_it_is(receive: Any) -> None:
     error = BackendError("no", denied=True)
     assert receive(Failing(error)) == ReceiveFailed(7, error)
 
 
-def test_a_hook_that_raises_is_a_failed_receive() -> None:
+def test_a_hook_that_raises_is_a_failed_receive(receive: Any) -> None:
     def hook(call_next: Any) -> Any:
         raise ValueError("bad hook")
 
@@ -119,7 +176,7 @@ def test_a_hook_that_raises_is_a_failed_receive() -> None:
     assert "bad hook" in str(event.error)
 
 
-def test_a_failure_that_a_hook_swallows_is_still_one() -> None:
+def test_a_failure_that_a_hook_swallows_is_still_one(receive: Any) -> None:
     def hook(call_next: Any) -> Any:
         try:
             return call_next()
@@ -129,7 +186,7 @@ def test_a_failure_that_a_hook_swallows_is_still_one() -> None:
     assert isinstance(receive(Failing(OSError("broken")), hook), ReceiveFailed)
 
 
-def test_messages_outlive_a_hook_that_raises_after_they_came(lines: Lines) -> None:
+def test_messages_outlive_a_hook_that_raises_after_they_came(receive: Any, lines: Lines) -> None:
     def hook(call_next: Any) -> Any:
         call_next()
         raise ValueError("bad hook")
@@ -138,21 +195,79 @@ def test_messages_outlive_a_hook_that_raises_after_they_came(lines: Lines) -> No
     assert lines.of("poll_hook_failed")
 
 
-def test_messages_are_told_before_a_hook_that_lingers_has_ended() -> None:
+def test_messages_are_told_before_a_hook_that_lingers_has_ended(colour: str) -> None:
     told_before: list[int] = []
-    events: list[Any] = []
 
     def linger(call_next: Any) -> Any:
         came = call_next()
-        told_before.append(len(events))
+        told_before.append(len(bench.events))
         return came
 
-    polls = Polls(
-        {"jobs": Source(queue=queue_with(1), hooks=hooks_of([Watch(linger)], "poll"))},
-        Outstanding(
-            examine=lambda queue, lease: Delivery(lease), clock=lambda: 0.0, stop=StopFlag()
-        ),
-    )
-    polls.receive(Receive(7, "jobs", 10, 0, 30), events.append)
+    bench = Bench(colour, queue_with(1), linger)
+    bench.receive()
     assert told_before == [1]
-    assert len(events) == 1
+    assert len(bench.events) == 1
+
+
+def test_a_stop_answers_for_a_hook_that_waits_and_for_one_that_begins_after_it(
+    colour: str,
+) -> None:
+    def waits(call_next: Any) -> Any:
+        bench.outstanding.stop.requested = True
+        bench.outstanding.stop_waiting()
+        answered.append(len(bench.events))
+        return call_next()
+
+    answered: list[int] = []
+    queue = queue_with(1)
+    bench = Bench(colour, queue, waits)
+    bench.receive()
+    assert (answered, bench.events) == ([1], [ReceiveSkipped(7)])
+    bench.receive()
+    assert answered == [1, 2]
+    assert queue.stats().waiting == 1
+
+
+class TestAsyncHooks:
+    def test_one_that_is_async_is_awaited_in_a_context_of_its_own(self) -> None:
+        seen: list[Any] = []
+
+        async def hook(call_next: Any) -> Any:
+            await asyncio.sleep(0)
+            seen.append((call_next.queue, await call_next()))
+
+        bench = Bench("async", queue_with(2), hook)
+        bench.receive()
+        assert seen == [("jobs", 2)]
+        assert len(bench.events[0].deliveries) == 2
+
+    def test_one_that_gives_up_its_receive_cuts_it_not_short(self) -> None:
+        queue, asked, answer = queue_with(1), asyncio.Event(), asyncio.Event()
+
+        class Slow:
+            async def claim_batch(self, max_messages: int, **_: Any) -> list[Lease]:
+                asked.set()
+                await answer.wait()
+                return queue.claim_batch(max_messages)
+
+        async def impatient(call_next: Any) -> Any:
+            receiving = asyncio.ensure_future(call_next())
+            await asked.wait()
+            receiving.cancel()
+            return 0
+
+        async def main() -> list[Any]:
+            outstanding = Outstanding(
+                examine=lambda queue, lease: Delivery(lease), clock=lambda: 0.0, stop=StopFlag()
+            )
+            hooks = hooks_of([AsyncWatch(impatient)], "poll")
+            source = AsyncSource(queue=cast("AsyncQueue", Slow()), hooks=hooks)
+            events: list[Any] = []
+            await AsyncPolls({"jobs": source}, outstanding).receive(RECEIVE, events.append)
+            assert events == []
+            answer.set()
+            await asyncio.sleep(0.01)
+            return events
+
+        (event,) = asyncio.run(main())
+        assert len(event.deliveries) == 1

@@ -1,12 +1,14 @@
 """Deletes, hides, extensions and copies: one answer for each lease, whatever happens."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import pytest
 from working import lease
 
 from jobq.core import (
+    AsyncQueue,
     BackendError,
     Capabilities,
     ExtendResult,
@@ -19,7 +21,8 @@ from jobq.core import (
 )
 from jobq.core.limits import STANDARD
 from jobq.worker.engine.commands import Ack, DeadLetter, Extend, Nack
-from jobq.worker.settling import Settling
+from jobq.worker.engine.events import Extended
+from jobq.worker.settling import AsyncSettling, Settling
 
 NOW = 100.0
 Item = TypeVar("Item", Lease, Message)
@@ -61,19 +64,63 @@ class Settled:
         return [ExtendResult(one) for one in self._note(leases)]
 
 
+class AsyncSettled:
+    """The same, awaited."""
+
+    def __init__(self, queue: Settled) -> None:
+        self._queue = queue
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return STANDARD
+
+    async def publish_batch(self, messages: Sequence[Message]) -> list[PublishResult]:
+        await asyncio.sleep(0)
+        return self._queue.publish_batch(messages)
+
+    async def ack_batch(self, leases: Sequence[Lease]) -> list[SettleResult]:
+        await asyncio.sleep(0)
+        return self._queue.ack_batch(leases)
+
+    async def nack_batch(self, leases: Sequence[Lease], delay: float = 0) -> list[SettleResult]:
+        await asyncio.sleep(0)
+        return self._queue.nack_batch(leases, delay)
+
+    async def extend_batch(self, leases: Sequence[Lease], visibility: float) -> list[ExtendResult]:
+        await asyncio.sleep(0)
+        return self._queue.extend_batch(leases, visibility)
+
+
+COMMANDS: dict[str, Callable[[tuple[Lease, ...]], Any]] = {
+    "ack": lambda leases: Ack(1, "jobs", leases),
+    "nack": lambda leases: Nack(1, "jobs", leases, 0),
+    "extend": lambda leases: Extend(1, "jobs", leases, 30),
+    "dead_letter": lambda leases: DeadLetter(1, "jobs", leases),
+}
+
+
 def errors_of(queue: Settled, kind: str, *leases: Lease) -> list[Any]:
+    """What the two twins say, which is the same."""
+    command, before = COMMANDS[kind](leases), list(queue.sent)
     queues = {"jobs": cast("Queue", queue)}
-    settling = Settling(queues, dead_letters=queues, clock=lambda: NOW)
-    if kind == "ack":
-        return list(settling.ack(Ack(1, "jobs", leases)).errors)
-    if kind == "nack":
-        return list(settling.nack(Nack(1, "jobs", leases, 0)).errors)
-    if kind == "dead letter":
-        return list(settling.dead_letter(DeadLetter(1, "jobs", leases)).errors)
-    return [result.error for result in settling.extend(Extend(1, "jobs", leases, 30)).results]
+    event: Any = getattr(Settling(queues, dead_letters=queues, clock=lambda: NOW), kind)(command)
+    sent, queue.sent = queue.sent, before
+    async_queues = {"jobs": cast("AsyncQueue", AsyncSettled(queue))}
+    twin = AsyncSettling(async_queues, dead_letters=async_queues, clock=lambda: NOW)
+    async_event = asyncio.run(getattr(twin, kind)(command))
+    assert queue.sent == sent
+    errors, async_errors = _errors(event), _errors(async_event)
+    assert [*map(repr, errors)] == [*map(repr, async_errors)]
+    return async_errors
 
 
-pytestmark = pytest.mark.parametrize("kind", ["ack", "nack", "extend", "dead letter"])
+def _errors(event: Any) -> list[Any]:
+    if isinstance(event, Extended):
+        return [result.error for result in event.results]
+    return list(event.errors)
+
+
+pytestmark = pytest.mark.parametrize("kind", [*COMMANDS])
 
 
 def test_a_lease_that_ran_out_is_not_sent_and_the_others_keep_their_places(kind: str) -> None:

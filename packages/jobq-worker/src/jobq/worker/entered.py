@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from jobq.core.clock import now
 from jobq.worker.loops import FAREWELL_SECONDS, WorkerLoop
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Entered:
     """A group on a loop; `names` are those of its queues.
 
-    One task enters and leaves it: what its clients open may be bound to the task that opened it.
+    One task enters it, and leaves it when the loop is closed: what its clients open may be bound to
+    the task that opened it.
     """
 
     def __init__(
@@ -25,7 +26,6 @@ class Entered:
     ) -> None:
         self._group = group
         self._loop = loop
-        self._left: asyncio.Event | None = None
         self._keeper: asyncio.Task[None] | None = None
         self.names = names
 
@@ -33,33 +33,22 @@ class Entered:
         """Blocks until it is entered; raises what entering it raised, and may be tried again."""
         self._loop.wait(self._enter)
 
-    def leave(self) -> None:
-        """Blocks until it is left, if it was entered, for a second at most; raises nothing."""
-        with suppress(Exception):  # the worker has ended as it has
-            if self._keeper is not None:
-                self._loop.wait(self._leave, seconds=FAREWELL_SECONDS)
-
     async def _enter(self) -> None:
-        entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._left = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep(entered, self._left))
+        loop = asyncio.get_running_loop()
+        entered, left = loop.create_future(), loop.create_future()
+        self._keeper = asyncio.create_task(self._keep(entered, left))
         await entered
 
-    async def _keep(self, entered: asyncio.Future[None], left: asyncio.Event) -> None:
+    async def _keep(self, entered: asyncio.Future[None], left: asyncio.Future[None]) -> None:
         try:
             async with self._group:
                 entered.set_result(None)
-                await left.wait()
+                await left
         except asyncio.CancelledError:  # the loop is being closed
             entered.cancel()
         except BaseException as error:  # noqa: BLE001 - raised where `enter` was called
             if not entered.done():
                 entered.set_exception(error)
-
-    async def _leave(self) -> None:
-        if self._left is not None and self._keeper is not None:
-            self._left.set()
-            await asyncio.wait([self._keeper])
 
 
 class Loops:
@@ -84,8 +73,10 @@ class Loops:
         ]
 
     def close(self) -> None:
-        """Leave the groups, on the handlers' loop first, and end our own loops."""
-        for group in reversed(self.groups):
-            group.leave()
-        self.handlers.close()
-        self.queues.close()
+        """End our own loops, which leaves the groups there; waits a little for what still runs."""
+        own = (self.handlers, self.queues)
+        for loop in own:
+            loop.close()
+        until = now() + 2 * FAREWELL_SECONDS
+        for loop in own:
+            loop.join(seconds=max(0.0, until - now()))

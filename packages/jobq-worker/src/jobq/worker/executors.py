@@ -19,6 +19,7 @@ from jobq.worker.engine.commands import (
     Run,
 )
 from jobq.worker.engine.events import Finished, NotStarted
+from jobq.worker.loops import result_of
 from jobq.worker.queue_calls import Kind, answering_pool
 
 if TYPE_CHECKING:
@@ -193,11 +194,3 @@ class Executors:
         if error is not None:
             raise error
         return answer
-
-
-async def result_of(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
-    """What came of it, nothing raised: a task that ends with SystemExit takes its loop along."""
-    try:
-        return await awaitable, None
-    except BaseException as error:  # noqa: BLE001 - raised again in the handler's own thread
-        return None, error

@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 # How long what still runs on our own loop may take over its cancellation when the worker ends.
 FAREWELL_SECONDS = 1.0
+SECOND_FAREWELL_SECONDS = 0.1
 # As many as `ThreadPoolExecutor` has at most where it chooses by itself.
 MOST_THREADS = 32
 
@@ -83,17 +84,20 @@ class WorkerLoop:
             self._awaited.discard(future)
 
     def close(self) -> None:
-        """End the loop if it is our own: what still runs there is cancelled, and not waited for."""
+        """Begin to end the loop if it is our own: what still runs there is cancelled."""
         with self._lock:
             self._closing.set()
             loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
-            return
         for future in list(self._awaited):
             future.cancel()
-        with suppress(RuntimeError):  # it is closed already
-            loop.call_soon_threadsafe(loop.stop)
-        thread.join(2 * FAREWELL_SECONDS)
+        if loop is not None and thread is not None:
+            with suppress(RuntimeError):  # it has ended already
+                loop.call_soon_threadsafe(loop.stop)
+
+    def join(self, *, seconds: float) -> None:
+        """Wait until a loop of our own that was closed has ended, for so long at most."""
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     def _ready(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -144,11 +148,25 @@ def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:
             # leave the loop too. Whoever awaits that task gets them, once the loop goes on.
             with suppress(Exception):
                 get_logger("jobq.worker").error("loop_left", exception=traceback_of(error))
+    _cancel_all(loop, seconds=FAREWELL_SECONDS)
+    # A plain hook in an async chain holds the first cancellation back, and no second one.
+    _cancel_all(loop, seconds=SECOND_FAREWELL_SECONDS)
+    if not asyncio.all_tasks(loop):
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop, *, seconds: float) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
     if left:
-        loop.run_until_complete(asyncio.wait(left, timeout=FAREWELL_SECONDS))
-    if not asyncio.all_tasks(loop):
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+        loop.run_until_complete(asyncio.wait(left, timeout=seconds))
+
+
+async def result_of(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """What came of it, nothing raised: a task that ends with SystemExit takes its loop along."""
+    try:
+        return await awaitable, None
+    except BaseException as error:  # noqa: BLE001 - raised again by who waits for it
+        return None, error

@@ -14,6 +14,7 @@ from jobq.core.logs import get_logger
 from jobq.core.middleware import Hook, call_async, call_sync
 from jobq.worker.engine.events import Received, ReceiveFailed, ReceiveSkipped
 from jobq.worker.faults import as_jobq_error, traceback_of
+from jobq.worker.loops import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -133,7 +134,7 @@ class AsyncPolls:
     def __init__(self, sources: Mapping[str, AsyncSource], outstanding: Outstanding) -> None:
         self._sources = sources
         self._outstanding = outstanding
-        self._tasks: set[asyncio.Task[int]] = set()
+        self._tasks: set[asyncio.Task[tuple[int, BaseException | None]]] = set()
 
     async def receive(self, command: Receive, answer: Callable[[Answer], object]) -> None:
         """Calls `answer` once: with messages as soon as they are there, else when the hooks have
@@ -154,10 +155,13 @@ class AsyncPolls:
         self._outstanding.finish(attempt, raised)
 
     async def _shield(self, call: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        task = asyncio.create_task(call())
+        task = asyncio.create_task(result_of(call()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        came, error = await asyncio.shield(task)
+        if error is not None:
+            raise error
+        return came
 
 
 def _receive(queue: Queue, attempt: Attempt) -> int:

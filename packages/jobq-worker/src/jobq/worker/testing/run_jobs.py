@@ -7,8 +7,8 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Unpack
 
 from jobq.core import ConfigurationError
-from jobq.worker.executors import result_of
 from jobq.worker.handlers import handler_table
+from jobq.worker.loops import result_of
 from jobq.worker.options import Options
 from jobq.worker.subscriptions import subscribe
 from jobq.worker.testing.burst import Burst
