@@ -44,7 +44,7 @@ class MemoryOperations:
                 unix_time=clock.unix_time(),
             )
             for place in [target] if target else self._place.sources:
-                place.changed.notify_all()
+                place.changed.announce()
         task = str(uuid4())
         self._place.moves[task] = MoveProgress(
             task=task, status="completed", moved=moved, total=moved

@@ -14,6 +14,7 @@ from jobq.core.limits import (
     check_redrive,
     check_visibility,
 )
+from jobq.core.memory.changes import Changes
 from jobq.core.memory.clock import Clock, SystemClock
 from jobq.core.memory.store import Redrive, Store
 
@@ -49,10 +50,10 @@ class QueueSpec:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Place:
-    """One queue on a server. `changed` is its condition over the server's one lock."""
+    """One queue on a server. `changed` holds the server's one lock."""
 
     store: Store
-    changed: threading.Condition
+    changed: Changes
     dead_letter: Place | None = None
     sources: list[Place] = field(default_factory=list["Place"])
     moves: dict[str, MoveProgress] = field(default_factory=dict[str, "MoveProgress"])
@@ -109,7 +110,7 @@ class MemoryServer:
                 new_id=lambda: str(uuid4()),
                 redrive=redrive,
             ),
-            changed=threading.Condition(self.lock),
+            changed=Changes(self.lock),
             dead_letter=dead_letter,
         )
         if dead_letter:
