@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,15 +30,18 @@ def until(
 
 
 class Process:
-    """A running `serving.py`, in a session of its own. `lines` are what it has logged so far."""
+    """A Python program in a session of its own. `lines` are what it has logged so far, as JSON.
 
-    def __init__(self, endpoint: str, settings: dict[str, Any]) -> None:
+    `environment` comes on top of this process's own.
+    """
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-u", str(SERVING), json.dumps(settings)],
-            env={**kept, "AWS_ENDPOINT_URL_SQS": endpoint},
+            [sys.executable, "-u", *arguments],
+            env={**kept, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -111,10 +114,16 @@ class Process:
         self._reader.join(5)
 
 
+def serving(endpoint: str, settings: dict[str, Any]) -> Process:
+    """A running `serving.py`."""
+    environment = {"AWS_ENDPOINT_URL_SQS": endpoint}
+    return Process(str(SERVING), json.dumps(settings), environment=environment)
+
+
 @contextmanager
 def worker_process(endpoint: str, **settings: Any) -> Generator[Process]:
     """A worker that has begun to serve."""
-    process = Process(endpoint, settings)
+    process = serving(endpoint, settings)
     try:
         process.until_logged("worker_started")
         yield process

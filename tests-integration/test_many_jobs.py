@@ -19,7 +19,7 @@ import pytest
 from bench import Bench, is_empty, job
 from breakages import Mischief
 from journal import assert_in_order
-from processes import Process, until
+from processes import Process, serving, until
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -60,7 +60,7 @@ class Crew:
 
     def fill(self) -> None:
         while len(self.workers) < WORKERS:
-            self.workers.append(Process(self._url, self._settings))
+            self.workers.append(serving(self._url, self._settings))
 
     def kill_who_is_due(self) -> None:
         for worker in list(self.workers):

@@ -17,7 +17,7 @@ from typing import Any
 import breakages
 import pytest
 from bench import Bench, bench_on, drain, job
-from processes import Process, until
+from processes import Process, serving, until
 
 from jobq.core import JobRequest, Message
 from jobq.sqs.common.queue import SqsQueue
@@ -169,7 +169,7 @@ def test_s4_a_stop_before_the_queues_have_answered_is_at_once(
     queue = bench.queue("jobs")
     ids = bench.send(queue, [job("sync", "j")])
     bench.proxy.intercept = breakages.late(20)
-    worker = Process(bench.proxy.url, bench.settings({"q": {"name": queue.name}}))
+    worker = serving(bench.proxy.url, bench.settings({"q": {"name": queue.name}}))
     try:
         until(lambda: bench.proxy.waiting, "a first question")
         at = worker.signal(number)
