@@ -14,9 +14,18 @@ from working import Lines, until
 
 from jobq.core import Message, current_job
 from jobq.core.clock import now
-from jobq.core.memory import MemoryQueue
+from jobq.core.memory import AsyncMemoryQueue, MemoryQueue
 from jobq.worker.dispatch import Dispatcher, Route
-from jobq.worker.engine.commands import Abandon, Ack, AnnounceStop, Extend, Nack, Receive, Run
+from jobq.worker.engine.commands import (
+    Abandon,
+    Ack,
+    AnnounceStop,
+    DeadLetter,
+    Extend,
+    Nack,
+    Receive,
+    Run,
+)
 from jobq.worker.engine.events import (
     Extended,
     NotStarted,
@@ -27,7 +36,7 @@ from jobq.worker.engine.events import (
 from jobq.worker.entered import Loops
 from jobq.worker.executors import Executors
 from jobq.worker.handlers import handler_table
-from jobq.worker.polls import AsyncPolls, Outstanding, Polls, Source, StopFlag
+from jobq.worker.polls import AsyncPolls, AsyncSource, Outstanding, Polls, Source, StopFlag
 from jobq.worker.queue_calls import QueueTasks, QueueThreads
 from jobq.worker.settling import AsyncSettling, Settling
 
@@ -45,9 +54,9 @@ def waiting_for(wait: Callable[[], object]) -> Callable[[Any], None]:
 
 
 class Bench:
-    """Executors over one in-memory queue."""
+    """Executors over one in-memory queue, or over its async twin."""
 
-    def __init__(self, handlers: dict[str, Any], loop: Any = None) -> None:
+    def __init__(self, handlers: dict[str, Any], loop: Any = None, *, colour: str = "sync") -> None:
         context = copy_context()
         self.queue = MemoryQueue("jobs")
         self.answers: SimpleQueue[Any] = SimpleQueue()
@@ -64,6 +73,8 @@ class Bench:
             stopping=self.stopping,
         )
         self.loops = Loops(loop, {}, context=context)
+        twin = AsyncMemoryQueue("jobs", server=self.queue.server)
+        queues, twins = ({}, {"jobs": twin}) if colour == "async" else ({"jobs": self.queue}, {})
         outstanding = Outstanding(examine=self.dispatcher.examine, clock=now, stop=self.stop)
         shared: dict[str, Any] = {
             "concurrency": 4,
@@ -73,20 +84,22 @@ class Bench:
         self.executors = Executors(
             dispatcher=self.dispatcher,
             threads=QueueThreads(
-                polls=Polls({"jobs": Source(queue=self.queue)}, outstanding),
-                settling=Settling({"jobs": self.queue}, dead_letters={}, clock=now),
+                polls=Polls({n: Source(queue=one) for n, one in queues.items()}, outstanding),
+                settling=Settling(queues, dead_letters={}, clock=now),
                 context=context,
                 bring=self.answers.put,
                 **shared,
             ),
             tasks=QueueTasks(
-                polls=AsyncPolls({}, outstanding),
-                settling=AsyncSettling({}, dead_letters={}, clock=now),
+                polls=AsyncPolls(
+                    {n: AsyncSource(queue=one) for n, one in twins.items()}, outstanding
+                ),
+                settling=AsyncSettling(twins, dead_letters={}, clock=now),
                 loop=self.loops.queues,
                 context=context,
                 **shared,
             ),
-            awaited=(),
+            awaited=twins,
             loop=self.loops.handlers,
             stopping=self.stopping,
             stop_waiting=outstanding.stop_waiting,
@@ -114,16 +127,20 @@ class Bench:
 
 
 @contextmanager
-def bench(loop: Any = None, **handlers: Any) -> Generator[Bench]:
-    made = Bench(handlers or {"a": print}, loop)
+def bench(loop: Any = None, *, colour: str = "sync", **handlers: Any) -> Generator[Bench]:
+    made = Bench(handlers or {"a": print}, loop, colour=colour)
     yield made
     made.executors.close()
     made.loops.close()
     assert made.crashes == []
 
 
-def test_queue_calls_are_answered_with_their_numbers() -> None:
-    with bench() as it:
+EITHER_COLOUR = pytest.mark.parametrize("colour", ["sync", "async"])
+
+
+@EITHER_COLOUR
+def test_queue_calls_are_answered_with_their_numbers(colour: str) -> None:
+    with bench(colour=colour) as it:
         one, two, three = (delivery.lease for delivery in it.received("a", "a", "a"))
         it.do(Extend(5, "jobs", (one, two, three), 40))
         extended = it.answer()
@@ -135,8 +152,9 @@ def test_queue_calls_are_answered_with_their_numbers() -> None:
         assert it.queue.stats().waiting == 1
 
 
+@EITHER_COLOUR
 def test_neither_polls_nor_handlers_nor_deletes_hold_up_an_extension(
-    monkeypatch: pytest.MonkeyPatch,
+    colour: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = threading.Event()
 
@@ -144,8 +162,12 @@ def test_neither_polls_nor_handlers_nor_deletes_hold_up_an_extension(
         blocked.wait(10)
         return []
 
+    async def hang_async(*_: Any) -> list[Any]:
+        return await asyncio.to_thread(hang)
+
     monkeypatch.setattr(MemoryQueue, "ack_batch", hang)
-    with bench(a=waiting_for(lambda: blocked.wait(10))) as it:
+    monkeypatch.setattr(AsyncMemoryQueue, "ack_batch", hang_async)
+    with bench(colour=colour, a=waiting_for(lambda: blocked.wait(10))) as it:
         delivery, *_ = it.received("a")
         it.run("a", "a", "a", "a", "a", "a")
         it.do(*(Receive(number, "jobs", 1, 20, 30) for number in range(30)))
@@ -271,11 +293,17 @@ def test_an_announced_stop_is_seen_by_every_job() -> None:
         assert it.stopping.is_set()
 
 
-def test_an_answer_that_cannot_be_given_is_told() -> None:
-    with bench() as it:
-        it.do(Receive(1, "no such queue", 1, 0, 30))
-        until(lambda: it.crashes)
-        assert isinstance(it.crashes.pop(), KeyError)
+@EITHER_COLOUR
+def test_an_answer_that_cannot_be_given_is_told(
+    colour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bench(colour=colour) as it:
+        (delivery,) = it.received("a")
+        twin = "Async" if colour == "async" else ""
+        monkeypatch.delattr(f"jobq.worker.polls.{twin}Polls.receive")
+        it.do(Receive(1, "jobs", 1, 0, 30), DeadLetter(2, "jobs", (delivery.lease,)))
+        until(lambda: len(it.crashes) == 2)
+        assert {type(it.crashes.pop()), type(it.crashes.pop())} == {AttributeError, KeyError}
 
 
 def test_the_handlers_loop_is_closed_and_its_tasks_are_cancelled() -> None:

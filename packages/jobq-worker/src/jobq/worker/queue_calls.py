@@ -157,6 +157,8 @@ class QueueTasks:
     async def _receive(self, call: Receive) -> None:
         try:
             await self._polls.receive(call, self._put)
+        except asyncio.CancelledError:  # the loop is being closed: nobody waits any more
+            pass
         except BaseException as error:  # noqa: BLE001 - the engine must hear of it
             self._crashed(error)
 
@@ -169,6 +171,8 @@ class QueueTasks:
             async with turn:
                 event = await self._ways[type(call)](call)
             self._put(event)
+        except asyncio.CancelledError:
+            pass
         except BaseException as error:  # noqa: BLE001 - the engine must hear of it
             self._crashed(error)
 
