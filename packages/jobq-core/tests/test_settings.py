@@ -42,6 +42,7 @@ WRONG: list[tuple[dict[str, str], str]] = [
     ({"JOBQ_SQS_ENDPOINT": "https://me:pw@sqs.example"}, f"{ONE_ORIGIN} userinfo"),
     ({"JOBQ_SQS_ENDPOINT": "https://@sqs.example"}, f"{ONE_ORIGIN} userinfo"),
     ({"JOBQ_SQS_ENDPOINT": "https://sqs.example?"}, f"{ONE_ORIGIN} a query"),
+    ({"JOBQ_SQS_ENDPOINT": "https://sqs.example?pw"}, "'https://sqs.example?***': it must be one"),
     ({"JOBQ_SQS_ENDPOINT": "https://sqs.example#"}, f"{ONE_ORIGIN} a fragment"),
     (
         {"JOBQ_SQS_ENDPOINT": "https://me@sqs.example/a?b#c"},
@@ -57,6 +58,8 @@ WRONG: list[tuple[dict[str, str], str]] = [
     ({"JOBQ_SQS_ENDPOINT": "https://my_sqs:443"}, "it must name a host"),
     ({"JOBQ_SQS_ENDPOINT": "https://[::g]"}, "it must name a host"),
     ({"JOBQ_SQS_ENDPOINT": "https://sqs.example:"}, "its port must be a number, 1 to 65535"),
+    ({"JOBQ_SQS_ENDPOINT": "https://me:pw"}, "'https://me:***': its port must be a number"),
+    ({"JOBQ_SQS_ENDPOINT": "https://" + "long." * 51 + "a"}, "it must name a host"),
     ({"JOBQ_SQS_ENDPOINT": "https://sqs.example:0"}, "its port must be a number, 1 to 65535"),
     ({"JOBQ_SQS_ENDPOINT": "https://sqs.example:65536"}, "its port must be a number"),
     # Plain text has to be asked for.
@@ -111,7 +114,7 @@ WRONG: list[tuple[dict[str, str], str]] = [
         "JOBQ_REPORTS_CONNECTION isn't set, so there is no connection 'reports'",
     ),
     (
-        {"JOBQ_CONNECTION_NAME": "reprots", **REPORTS},
+        {"JOBQ_CONNECTION_NAME": "reprots", **REPORTS, "JOBQ_OLD_CONNECTION": ""},
         (
             "JOBQ_REPROTS_CONNECTION isn't set, so there is no connection 'reprots': set it, to "
             "sqs or to a backend's name, or choose another connection; there are: default, reports"
@@ -251,7 +254,7 @@ def test_blanks_around_a_value_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["https://sqs.example", "https://127.0.0.1:8443", "https://a."]
+    "endpoint", ["https://sqs.example", "HTTPS://127.0.0.1:8443", "https://a."]
 )
 def test_an_origin_is_taken_as_it_is(endpoint: str) -> None:
     environment = {**REGION, "JOBQ_SQS_ENDPOINT": endpoint}
@@ -321,7 +324,7 @@ def test_a_named_connection_reads_its_own_keys_and_the_plain_ones_that_lead_to_n
 
 
 def test_what_is_wrong_with_another_connection_does_not_matter() -> None:
-    other = {"JOBQ_REPORTS_CONNECTION": "kafka", "JOBQ_REPORTS_SQS_TIMEOUT_SECONDS": "5"}
+    other = {"JOBQ_A_CONNECTION": "kafka", "JOBQ_A_SQS_QUEUE_PREFX": "5"}
     assert read_settings({**REGION, **other}) == read_settings(REGION)
     wrong_plain = {"JOBQ_SQS_TIMEOUT": "5", "JOBQ_CONNECTION": "kafka"}
     assert read_settings({**REPORTS, **wrong_plain}, "reports").connection.timeout == 30
@@ -450,10 +453,8 @@ def test_a_dead_letter_queue_is_named_as_its_queue_is() -> None:
 
 def test_a_queue_made_by_hand_stays_as_it_is() -> None:
     queue = MemoryQueue("jobs")
-    defined = read_settings({**REGION, "JOBQ_SQS_QUEUE_PREFIX": "a-"}).define(
-        {"a": {"queue": queue}}
-    )
-    assert defined["a"] == QueueDefinition(queue=queue, visibility_timeout=300)
+    defined = settings("sqs-fifo").define({"a": {"queue": queue, "dead_letter": "dead"}})["a"]
+    assert defined == QueueDefinition(queue=queue, dead_letter="dead", visibility_timeout=300)
 
 
 @given(name=st.from_regex(r"[A-Za-z0-9_-]{1,60}", fullmatch=True), fifo=st.booleans())
