@@ -1,5 +1,6 @@
 """Jobs and messages, queues and groups of them, middleware: what the rest of jobq builds on."""
 
+from jobq.core.aio import AsyncQueueGroup
 from jobq.core.clients import AsyncClientSource, ClientSource
 from jobq.core.context import JobContext, current_job
 from jobq.core.definitions import QueueDefinition
@@ -46,6 +47,7 @@ from jobq.core.retries import RetryAfter, RetryPolicy
 __all__ = [
     "AsyncClientSource",
     "AsyncQueue",
+    "AsyncQueueGroup",
     "AsyncQueueOperations",
     "Attribute",
     "BackendError",

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
+import os
 from contextlib import ExitStack
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from jobq.core.backends import backend_name, find_backend
 from jobq.core.clients import ClientSource
-from jobq.core.definitions import QueueDefinition
-from jobq.core.errors import ConfigurationError, InvalidMessageError, UnknownQueueError
+from jobq.core.group_definitions import (
+    check_requests,
+    dead_letter_definition,
+    find,
+    read_definitions,
+)
 from jobq.core.interfaces.backend import ClientMaker
 from jobq.core.job_requests import JobRequest
 from jobq.core.middleware import hooks_of
+from jobq.core.parcels import Packing
 from jobq.core.sending import Sender
+from jobq.core.settings import read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from jobq.core.definitions import QueueDefinition
     from jobq.core.interfaces.backend import Backend
     from jobq.core.interfaces.queue import Queue
     from jobq.core.message import AttributeValue, QueueStats
     from jobq.core.middleware import JobMiddleware
-
-
-T = TypeVar("T")
+    from jobq.core.retries import RetryPolicy
+    from jobq.core.settings import ConnectionSettings, Settings
 
 
 class QueueGroup:
@@ -35,7 +41,8 @@ class QueueGroup:
 
     `queues` maps each name to a `QueueDefinition` or a mapping of its fields. `client` is an SDK
     client or a callable that makes one, called once per process; all queues of the group share it.
-    Without one, the queues of each backend share a client of that backend's own.
+    Without one, the queues of each backend share a client of that backend's own. `settings` are
+    what `from_env` reads: those clients are made by them.
 
     Building does no IO, so a group may be built at import and before a fork. Raises
     `ConfigurationError` and `BackendNotInstalledError`.
@@ -47,16 +54,18 @@ class QueueGroup:
         middleware: Sequence[JobMiddleware] = (),
         *,
         client: Any = None,
+        settings: Settings | None = None,
     ) -> None:
-        self._definitions = _read_definitions(queues)
+        self._definitions = read_definitions(queues, awaited=False)
         self._middleware = tuple(middleware)
         hooks = hooks_of(self._middleware, "produce")
-        maker = _QueueMaker(client)
+        self._retry = settings.retry if settings else None
+        maker = _QueueMaker(client, settings.connection if settings else None)
         self._queues = {name: maker.make(one) for name, one in self._definitions.items()}
         self._made, self._sources = maker.made, maker.sources
         self._maker = maker
         self._senders = {
-            name: Sender(name=name, queue=queue, hooks=hooks)
+            name: Sender(packing=Packing(name=name, hooks=hooks), queue=queue)
             for name, queue in self._queues.items()
         }
 
@@ -71,6 +80,23 @@ class QueueGroup:
         """A group whose queues are made here, over one client."""
         return cls(queues, middleware, client=client)
 
+    @classmethod
+    def from_env(
+        cls,
+        queues: Iterable[str] | Mapping[str, QueueDefinition | Mapping[str, Any] | str],
+        *,
+        connection: str | None = None,
+        middleware: Sequence[JobMiddleware] = (),
+    ) -> Self:
+        """A group over the connection that the environment describes, by the keys `JOBQ_…`.
+
+        `queues` are names, or a mapping to names, URLs and definitions. `connection` goes before
+        the one that `JOBQ_CONNECTION_NAME` names. Raises `ConfigurationError`, which names the
+        key, and `BackendNotInstalledError`.
+        """
+        settings = read_settings(os.environ, connection)
+        return cls(settings.define(queues), middleware, settings=settings)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the queues, in the order they were given."""
@@ -84,13 +110,18 @@ class QueueGroup:
     def middleware(self) -> tuple[JobMiddleware, ...]:
         return self._middleware
 
+    @property
+    def retry(self) -> RetryPolicy | None:
+        """The environment's retry policy, the outermost level; None for a group not from there."""
+        return self._retry
+
     def definition(self, name: str) -> QueueDefinition:
         """Raises `UnknownQueueError`."""
-        return self._find(self._definitions, name)
+        return find(self._definitions, name)
 
     def queue(self, name: str) -> Queue:
         """Raises `UnknownQueueError`."""
-        return self._find(self._queues, name)
+        return find(self._queues, name)
 
     def dead_letter_queue(self, name: str) -> Queue | None:
         """Where the messages of queue `name` go that are given up; the caller closes it.
@@ -99,16 +130,8 @@ class QueueGroup:
         Raises `UnknownQueueError`, `BackendError` where the policy can't be read, and
         `ConfigurationError` for a `dead_letter` beside a queue made by hand.
         """
-        queue, definition = self.queue(name), self.definition(name)
-        if definition.dead_letter is None:
-            return queue.dead_letter_queue()
-        if definition.queue is not None:
-            raise ConfigurationError(
-                f"queue {name!r} was made by hand, so dead_letter={definition.dead_letter!r} can't "
-                "be opened over its connection: give it a redrive policy instead, or define the "
-                "queue by 'name' or 'url'"
-            )
-        return self._maker.open(_definition_of(definition.dead_letter, definition.backend))
+        target = dead_letter_definition(name, self.definition(name))
+        return self.queue(name).dead_letter_queue() if target is None else self._maker.open(target)
 
     def enqueue(
         self,
@@ -140,7 +163,7 @@ class QueueGroup:
             delay_seconds=delay_seconds,
             max_attempts=max_attempts,
         )
-        return self._find(self._senders, queue).send(request)
+        return find(self._senders, queue).send(request)
 
     def enqueue_batch(self, queue: str, requests: Iterable[JobRequest]) -> list[str]:
         """Send any number of jobs in as few calls as the queue allows; returns the message ids.
@@ -152,13 +175,8 @@ class QueueGroup:
 
         `async def` hooks cost nothing more here. A plain one holds one thread an item.
         """
-        sender, batch = self._find(self._senders, queue), list(requests)
-        for position, request in enumerate(batch):
-            if not isinstance(request, JobRequest):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InvalidMessageError(
-                    f"item {position} of the batch is of type {type(request).__name__}: "
-                    "enqueue_batch takes JobRequests"
-                )
+        sender, batch = find(self._senders, queue), list(requests)
+        check_requests(batch)
         return sender.send_batch(batch)
 
     def stats(self) -> dict[str, QueueStats]:
@@ -185,75 +203,12 @@ class QueueGroup:
     ) -> None:
         self.close()
 
-    def _find(self, where: Mapping[str, T], name: str) -> T:
-        try:
-            return where[name]
-        except (KeyError, TypeError):
-            raise UnknownQueueError(
-                f"no queue {name!r} in this group: it holds {', '.join(map(repr, where))}"
-            ) from None
-
-
-def _read_definitions(
-    queues: Mapping[str, QueueDefinition | Mapping[str, Any]],
-) -> dict[str, QueueDefinition]:
-    if not isinstance(queues, Mapping) or not queues:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigurationError(
-            f"queues must map at least one name to a definition, such as "
-            f"{{'default': {{'name': 'my-app-jobs'}}}}, not {queues!r}"
-        )
-    definitions: dict[str, QueueDefinition] = {}
-    owners: dict[object, str] = {}
-    for name, given in queues.items():
-        definition = _read_definition(name, given)
-        _check_sync(name, definition)
-        address = definition.name or definition.url or id(definition.queue)
-        first = owners.setdefault(address, name)
-        if first != name:
-            raise ConfigurationError(
-                f"queues {first!r} and {name!r} are the same queue, {address!r}: "
-                "give it one name in the group"
-            )
-        definitions[name] = definition
-    return definitions
-
-
-def _read_definition(name: object, given: object) -> QueueDefinition:
-    if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"a queue's name in its group must be text, not {name!r}")
-    if isinstance(given, QueueDefinition):
-        return given
-    if isinstance(given, Mapping):
-        return QueueDefinition.from_mapping(name, cast("Mapping[str, Any]", given))
-    raise ConfigurationError(
-        f"queue {name!r} must be a mapping such as {{'name': 'my-app-jobs'}}, not {given!r}"
-    )
-
-
-def _definition_of(name_or_url: str, backend: str | None) -> QueueDefinition:
-    if "://" in name_or_url:
-        return QueueDefinition(url=name_or_url, backend=backend)
-    return QueueDefinition(name=name_or_url, backend=backend)
-
-
-def _check_sync(name: str, definition: QueueDefinition) -> None:
-    queue = definition.queue
-    if queue is None:
-        return
-    publish = getattr(queue, "publish", None)
-    if not callable(publish):
-        raise ConfigurationError(f"queue {name!r}: {queue!r} is no Queue")
-    if inspect.iscoroutinefunction(publish):
-        raise ConfigurationError(
-            f"queue {name!r}: {type(queue).__name__} is an async queue, and a QueueGroup holds "
-            "sync ones: use its sync twin"
-        )
-
 
 class _QueueMaker:
     """Makes queues over one client, or over one for each backend that can make its own."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, settings: ConnectionSettings | None) -> None:
+        self._settings = settings
         self.made: list[Queue] = []
         self.sources: list[ClientSource] = []
         self._given = None if client is None else ClientSource(client)
@@ -269,14 +224,14 @@ class _QueueMaker:
     def open(self, definition: QueueDefinition) -> Queue:
         """A queue for the caller to close."""
         backend, client = self._backend(backend_name(definition))
-        return backend(definition, client=client)
+        return backend(definition, client=client, settings=self._settings)
 
     def _backend(self, name: str) -> tuple[Backend, ClientSource | None]:
         if name not in self._backends:
             backend = find_backend(name)
             client = self._given
             if client is None and isinstance(backend, ClientMaker):
-                client = ClientSource(backend.make_client)
+                client = ClientSource(partial(backend.make_client, self._settings))
                 self.sources.append(client)
             self._backends[name] = (backend, client)
         return self._backends[name]
