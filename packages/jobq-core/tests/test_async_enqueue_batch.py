@@ -251,6 +251,23 @@ def test_a_hook_that_gives_up_waiting_has_its_job_left_out_and_loses_no_other() 
     assert caught.value.__notes__ == ["nothing of the batch was sent: this is its item 1"]
 
 
+def test_a_hook_that_gave_up_waiting_and_is_not_done_yet_has_its_job_left_out() -> None:
+    class Impatient(JobMiddleware):
+        async def produce(self, job: Job, call_next: Any) -> Any:
+            if job.payload["n"] != 1:
+                await asyncio.sleep(0.1)
+                return await call_next(job)
+            try:
+                return await asyncio.wait_for(call_next(job), 0.02)
+            except TimeoutError:
+                return await asyncio.sleep(0.2, "kept elsewhere")
+
+    tray = AsyncTray()
+    ids = send_batch(tray, [Impatient()], requests_of(3))
+    assert ids == ["id-0", "kept elsewhere", "id-1"]
+    assert len(tray.sent) == 2
+
+
 def test_a_hook_that_gives_up_during_the_send_loses_no_id_of_what_was_sent() -> None:
     class Impatient(JobMiddleware):
         async def produce(self, job: Job, call_next: Any) -> Any:

@@ -422,6 +422,24 @@ def test_after_a_fork_nothing_is_entered_and_the_child_opens_its_own(wire: Wired
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_loop_that_goes_on_in_a_forked_child_has_not_entered_there(wire: WiredBackend) -> None:
+    queues = AsyncQueueGroup(WIRED)
+    with asyncio.Runner() as runner:
+        runner.run(queues.__aenter__())
+        pid = os.fork()
+        if pid == 0:
+            try:
+                with pytest.raises(ConfigurationError, match="hasn't entered"):
+                    runner.run(queues.enqueue("a", "t"))
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        runner.run(queues.close())
+
+
 def test_the_loops_that_are_gone_leave_nothing_behind(wire: WiredBackend) -> None:
     queues = AsyncQueueGroup(WIRED)
 
