@@ -8,7 +8,7 @@ from jobq.core import BackendError, ClientSource, ConfigurationError
 from jobq.core.interfaces import ConnectionInfo
 from jobq.sqs.common import faults
 from jobq.sqs.common.calls import Call
-from jobq.sqs.common.client import ClientOptions, attempts_of, info_of, own_options
+from jobq.sqs.common.client import ATTEMPTS, ClientOptions, attempts_of, info_of, own_options
 from jobq.sqs.common.sdk import Sdk
 
 
@@ -35,15 +35,18 @@ class Connection:
         self._own = ClientSource(self._make) if client is None else None
         shared = client if isinstance(client, ClientSource) else ClientSource(client)
         self.source = self._own or shared
+        self._attempts = ATTEMPTS if client is None else 1
 
     def client(self) -> Any:
         """Raises `ConfigurationError` where it can't be made, `BackendError` where only its
         credentials can't be looked up.
         """
         try:
-            return self.source()
+            client = self.source()
         except ConfigurationError as error:
             raise self._sdk.of_a_callable(error) from error.__cause__
+        self._attempts = attempts_of(client)
+        return client
 
     def send(self, call: Call) -> dict[str, Any]:
         """Carry out one call. Raises `BackendError`, or `ConfigurationError` where the client can't
@@ -60,7 +63,8 @@ class Connection:
             raise
 
     def attempts(self) -> int:
-        return attempts_of(self.client())
+        """As many as go with the client of the latest call."""
+        return self._attempts
 
     def info(self) -> ConnectionInfo:
         return info_of(self.client())
