@@ -6,13 +6,19 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from jobq.core import ConfigurationError, Message, QueueDefinition
 from jobq.core.backends import find_async_backend, find_backend
 from jobq.core.memory import AsyncMemoryQueue, ManualClock, MemoryQueue, MemoryServer
+from jobq.core.memory.changes import Changes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
 
 
 async def until_waiting(clock: ManualClock, count: int = 1) -> None:
@@ -239,6 +245,52 @@ def test_a_loop_that_was_closed_under_a_poll_breaks_no_send() -> None:
 
     assert plain.publish(Message("sent"))
     task.get_coro().close()  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_a_dead_letter_wakes_a_receive_that_waits_for_one() -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        dead = AsyncMemoryQueue("dead", clock=clock)
+        queue = AsyncMemoryQueue("jobs", dead_letter_queue=dead, max_receive_count=1)
+        await queue.publish(Message("spent"))
+        await queue.claim(visibility=0)
+        poll = asyncio.ensure_future(dead.claim(wait=20))
+        await until_waiting(clock)
+        assert await queue.claim() is None
+        lease = await asyncio.wait_for(poll, 1)
+        assert lease
+        assert lease.body == "spent"
+
+    asyncio.run(main())
+
+
+def test_a_poll_that_ended_is_told_of_no_further_change() -> None:
+    changes = Changes(threading.RLock())
+    told: list[str] = []
+    with changes.waking(lambda: told.append("a")):
+        changes.announce()
+    changes.announce()
+    assert told == ["a"]
+
+
+def test_a_clock_that_jumps_just_before_a_poll_waits_for_it_ends_the_poll() -> None:
+    class Jumping(ManualClock):
+        @contextmanager
+        def waking(self, wake: Callable[[], None]) -> Generator[None]:
+            self.advance(20)
+            with super().waking(wake):
+                yield
+
+    async def main() -> None:
+        twin = AsyncMemoryQueue(clock=Jumping())
+        assert await asyncio.wait_for(twin.claim(wait=20), 2) is None
+
+    asyncio.run(main())
+    plain = MemoryQueue(clock=Jumping())
+    poll = threading.Thread(target=plain.claim, kwargs={"wait": 20}, daemon=True)
+    poll.start()
+    poll.join(2)
+    assert not poll.is_alive()
 
 
 def test_a_connection_of_a_process_has_one_server_for_both_kinds() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 import pytest
@@ -79,6 +80,23 @@ def test_closing_one_group_of_a_connection_in_memory_leaves_the_queues_to_the_ot
         producer.enqueue("jobs", "t")
 
     assert QueueGroup.from_env(["jobs"]).stats()["jobs"].waiting == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_does_not_run_the_jobs_of_its_parent_again() -> None:
+    queues = QueueGroup.from_env(["jobs"])
+    queues.enqueue("jobs", "t")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            groups = (queues, QueueGroup.from_env(["jobs"]))
+            waiting = [group.stats()["jobs"].waiting for group in groups]
+            os._exit(0 if waiting == [0, 0] else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert queues.stats()["jobs"].waiting == 1
 
 
 def test_a_dead_letter_queue_stands_on_the_connection_of_its_queue() -> None:
