@@ -3,7 +3,19 @@
 import subprocess
 import sys
 
-HEAVY = ("boto3", "botocore", "click", "rich", "structlog", "pytest", "hypothesis", "pydantic")
+HEAVY = (
+    "aioboto3",
+    "aiobotocore",
+    "aiohttp",
+    "boto3",
+    "botocore",
+    "click",
+    "hypothesis",
+    "pydantic",
+    "pytest",
+    "rich",
+    "structlog",
+)
 
 
 def loaded_after(statement: str, *names: str) -> str:
@@ -21,3 +33,4 @@ def test_building_a_group_in_memory_loads_them_neither() -> None:
         "from jobq.core import QueueGroup;QueueGroup({'a': {'name': 'jobs', 'backend': 'memory'}})"
     )
     assert loaded_after(build, *HEAVY) == "[]"
+    assert loaded_after(build.replace("QueueGroup", "AsyncQueueGroup"), *HEAVY) == "[]"
