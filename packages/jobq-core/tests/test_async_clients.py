@@ -147,6 +147,13 @@ def test_a_client_of_the_parent_is_neither_used_nor_closed_in_a_child() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
+def test_without_a_running_loop_a_client_is_refused() -> None:
+    """As in an `async def` hook of a sync chain, which is driven by hand."""
+    asking = AsyncClientSource(Maker())()
+    with pytest.raises(ConfigurationError, match="on a running event loop"):
+        asking.send(None)
+
+
 def test_an_address_is_no_client() -> None:
     with pytest.raises(ConfigurationError, match=r"async context manager.* not 'http://sqs'"):
         AsyncClientSource("http://sqs")

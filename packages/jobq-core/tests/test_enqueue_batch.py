@@ -47,6 +47,18 @@ def test_a_batch_of_anything_but_requests_is_refused_as_a_whole() -> None:
     assert tray.calls == []
 
 
+@both_colours
+def test_every_item_is_checked_before_the_first_hook_runs(trace: type[PlainTrace]) -> None:
+    tray, hook = Tray(), trace()
+    with pytest.raises(InvalidMessageError, match="not 0") as caught:
+        group(tray, hook).enqueue_batch(
+            "default", [JobRequest("t"), JobRequest("t", max_attempts=0)]
+        )
+
+    assert caught.value.__notes__ == ["nothing of the batch was sent: this is its item 1"]
+    assert hook.events == tray.calls == []
+
+
 def test_an_empty_batch_sends_nothing() -> None:
     tray = Tray()
     assert group(tray).enqueue_batch("default", []) == []

@@ -24,9 +24,9 @@ def test_whatever_is_imported_into_the_core_is_offered() -> None:
 
 def test_the_names_of_the_design_are_offered() -> None:
     design = """
-    AsyncQueue Attribute BackendError BackendNotInstalledError ConfigurationError DelayTooLongError
-    ExtendResult InvalidMessageError Job JobContext JobMiddleware JobRequest JobqError Lease
-    LeaseLostError Message MessageTooLargeError NonRetryableError PublishBatchError PublishResult
+    AsyncQueue AsyncQueueGroup Attribute BackendError BackendNotInstalledError ConfigurationError
+    DelayTooLongError ExtendResult InvalidMessageError Job JobContext JobMiddleware JobRequest
+    JobqError Lease LeaseLostError Message MessageTooLargeError NonRetryableError PublishBatchError PublishResult
     Queue QueueGroup QueueInfo QueueNotFoundError QueueOperations QueueStats RetryAfter RetryPolicy
     SettleResult UnknownQueueError UnsupportedFeatureError current_job
     """

@@ -29,7 +29,7 @@ def read_definitions(
     owners: dict[object, str] = {}
     for name, given in queues.items():
         definition = _read_definition(name, given)
-        _check_colour(name, definition, awaited)
+        _check_colour(name, definition, awaited=awaited)
         address = definition.name or definition.url or id(definition.queue)
         first = owners.setdefault(address, name)
         if first != name:
@@ -92,7 +92,7 @@ def _read_definition(name: object, given: object) -> QueueDefinition:
     )
 
 
-def _check_colour(name: str, definition: QueueDefinition, awaited: bool) -> None:  # noqa: FBT001
+def _check_colour(name: str, definition: QueueDefinition, *, awaited: bool) -> None:
     queue = definition.queue
     if queue is None:
         return

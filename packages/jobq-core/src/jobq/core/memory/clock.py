@@ -27,7 +27,7 @@ class Clock(Protocol):
         ...
 
     def seconds_until(self, moment: float) -> float | None:
-        """How long a thread may sleep until `now()` is `moment`; None: until it is woken."""
+        """How long a waiter may sleep until `now()` is `moment`; None: until it is woken."""
         ...
 
     def waking(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
@@ -57,7 +57,7 @@ class ManualClock:
     """Time that stands still until `advance` is called, from any thread.
 
     A long poll on a queue with this clock ends when a message comes or the clock has been advanced
-    past its wait: a test that polls with a `wait` needs another thread that advances.
+    past its wait: a test that polls with a `wait` needs another thread, or task, that advances.
     """
 
     def __init__(self, *, now: float = 0.0, unix_time: float = 1_800_000_000.0) -> None:
