@@ -26,9 +26,9 @@ def test_the_names_of_the_design_are_offered() -> None:
     design = """
     AsyncQueue AsyncQueueGroup Attribute BackendError BackendNotInstalledError ConfigurationError
     DelayTooLongError ExtendResult InvalidMessageError Job JobContext JobMiddleware JobRequest
-    JobqError Lease LeaseLostError Message MessageTooLargeError NonRetryableError PublishBatchError PublishResult
-    Queue QueueGroup QueueInfo QueueNotFoundError QueueOperations QueueStats RetryAfter RetryPolicy
-    SettleResult UnknownQueueError UnsupportedFeatureError current_job
+    JobqError Lease LeaseLostError Message MessageTooLargeError NonRetryableError PublishBatchError
+    PublishResult Queue QueueGroup QueueInfo QueueNotFoundError QueueOperations QueueStats
+    RetryAfter RetryPolicy SettleResult UnknownQueueError UnsupportedFeatureError current_job
     """
 
     assert set(design.split()) <= set(jobq.core.__all__)
