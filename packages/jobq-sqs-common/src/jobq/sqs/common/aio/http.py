@@ -1,11 +1,15 @@
-"""HTTP that goes where it was sent, and nowhere else."""
+"""HTTP that goes where it was sent and nowhere else, and leaves the loop to others."""
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# aiohttp's own measure of a body that is too large to be sent at once.
+_LARGE_BYTES = 2**20
 
 
 def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
@@ -37,5 +41,8 @@ class _Straight:
     def __init__(self, session: Any) -> None:
         self._session = session
 
-    async def request(self, *arguments: Any, **options: Any) -> Any:
-        return await self._session.request(*arguments, **options, allow_redirects=False)
+    async def request(self, *arguments: Any, data: Any = None, **options: Any) -> Any:
+        # In pieces, so that the loop has a turn between: aiohttp warns of the whole at once.
+        if isinstance(data, bytes) and len(data) > _LARGE_BYTES:
+            data = BytesIO(data)
+        return await self._session.request(*arguments, data=data, **options, allow_redirects=False)
