@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from jobq.core import ConfigurationError, QueueGroup, UnknownQueueError
+from jobq.core import AsyncQueueGroup, ConfigurationError, QueueGroup, UnknownQueueError
 from jobq.core.middleware import hooks_of
 from jobq.worker.dispatch import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
     from jobq.core import AsyncQueue, Queue, QueueDefinition, RetryPolicy
@@ -68,16 +68,18 @@ class AsyncSubscription:
 AnySubscription: TypeAlias = Subscription | AsyncSubscription
 
 
-def subscribe(groups: QueueGroup | Sequence[QueueGroup]) -> tuple[AnySubscription, ...]:
+def subscribe(
+    groups: QueueGroup | AsyncQueueGroup | Sequence[QueueGroup | AsyncQueueGroup],
+) -> tuple[AnySubscription, ...]:
     """All queues of one group or several, in their order. Raises `ConfigurationError`."""
-    if isinstance(groups, QueueGroup):
+    if isinstance(groups, QueueGroup | AsyncQueueGroup):
         groups = [groups]
     if not isinstance(groups, Sequence) or not groups:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigurationError(f"queues must be a QueueGroup or a list of them, not {groups!r}")
+        raise ConfigurationError(
+            f"queues must be a QueueGroup, an AsyncQueueGroup or a list of them, not {groups!r}"
+        )
     found: dict[str, AnySubscription] = {}
     for group in groups:
-        if not isinstance(group, QueueGroup):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigurationError(f"queues must hold QueueGroups, not {group!r}")
         for subscription in _of_group(group):
             if subscription.name in found:
                 raise ConfigurationError(
@@ -120,17 +122,51 @@ def choose(
     return tuple(known[name] for name in dict.fromkeys(names))
 
 
-def _of_group(group: QueueGroup) -> list[Subscription]:
+def _of_group(group: QueueGroup | AsyncQueueGroup) -> Iterable[AnySubscription]:
+    if isinstance(group, QueueGroup):
+        return _of_sync_group(group)
+    if not isinstance(group, AsyncQueueGroup):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigurationError(f"queues must hold groups of queues, not {group!r}")
+    if group.publishes_only:
+        raise ConfigurationError(
+            f"the group of the queues {', '.join(map(repr, group.names))} was made from entered "
+            "clients, so it only publishes, and a worker can't open its own from it: make it "
+            "with session=aioboto3.Session() in place of client="
+        )
+    return _of_async_group(group)
+
+
+def _of_sync_group(group: QueueGroup) -> Iterable[Subscription]:
     poll_hooks = hooks_of(group.middleware, "poll")
     consume_hooks = hooks_of(group.middleware, "consume")
-    return [
-        Subscription(
+    for name, definition in group.definitions.items():
+        yield Subscription(
             name=name,
             queue=group.queue(name),
             definition=definition,
             poll_hooks=poll_hooks,
             consume_hooks=consume_hooks,
             open_dead_letter=partial(group.dead_letter_queue, name),
+            environment_retry=group.retry,
         )
-        for name, definition in group.definitions.items()
-    ]
+
+
+def _of_async_group(group: AsyncQueueGroup) -> Iterable[AsyncSubscription]:
+    poll_hooks = hooks_of(group.middleware, "poll")
+    consume_hooks = hooks_of(group.middleware, "consume")
+    for name, definition in group.definitions.items():
+        yield AsyncSubscription(
+            name=name,
+            group=group,
+            definition=definition,
+            poll_hooks=poll_hooks,
+            consume_hooks=consume_hooks,
+            open_queue=partial(_open_queue, group, name),
+            open_dead_letter=partial(group.dead_letter_queue, name),
+            environment_retry=group.retry,
+        )
+
+
+async def _open_queue(group: AsyncQueueGroup, name: str) -> AsyncQueue:
+    """On a loop where the group is entered."""
+    return group.queue(name)

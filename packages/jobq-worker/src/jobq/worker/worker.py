@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
-    from jobq.core import QueueGroup, RetryPolicy
+    from jobq.core import AsyncQueueGroup, QueueGroup, RetryPolicy
     from jobq.worker.engine.config import OnBrokenQueue, OnMalformed, Polling
     from jobq.worker.handlers import Handler, HandlerFunction
     from jobq.worker.options import WorkerOptions
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 class Worker:
     """Receives jobs from `queues` and runs the function that `handlers` has for each job type.
+
+    `queues` is a group, sync or async, or several whose queues have distinct names. Of an async
+    group the worker opens clients of its own, on a loop in a thread, and closes them when it ends.
 
     `concurrency` jobs run at once. `polling` is "weighted" (busy queues share starts by weight) or
     "strict" (earlier queues first). `idle_wait_seconds` is the long poll, 1 to 20 s. `claim_ahead`:
@@ -45,7 +48,7 @@ class Worker:
 
     def __init__(
         self,
-        queues: QueueGroup | Sequence[QueueGroup],
+        queues: QueueGroup | AsyncQueueGroup | Sequence[QueueGroup | AsyncQueueGroup],
         handlers: Mapping[str, HandlerFunction | Handler],
         *,
         concurrency: int = 1,
@@ -101,8 +104,10 @@ class Worker:
         """Serve until stopped, or with `burst` until the queues are empty; blocks.
 
         In the main thread SIGTERM and SIGINT stop it, and a second one ends the process at once.
-        Async handlers run on a loop in a thread. Returns when all went well. Raises
-        `ConfigurationError` for what can't work, and `SystemExit(1)`, after a log line, otherwise.
+        Async handlers run on a loop in a thread. It enters async groups before the first job and
+        leaves them after the last, so that a handler may await their `enqueue`. Returns when all
+        went well. Raises `ConfigurationError` for what can't work, and `SystemExit(1)`, after a log
+        line, otherwise.
         """
         if can_handle_signals():
             with StopSignals(self.stop) as signals:
@@ -118,6 +123,7 @@ class Worker:
     async def run_async(self, *, burst: bool = False) -> None:
         """Serve from within a running loop, where async handlers run too; touches no signals.
 
+        For handlers that enqueue on async groups, the caller has entered these (`async with`).
         Cancelling it is a stop: it ends, with `CancelledError`, once what ran has ended and all is
         settled, or after `shutdown_timeout`. Raises the error that ended it.
         """
@@ -209,7 +215,7 @@ class Worker:
 
 
 def run_worker(
-    queues: QueueGroup | Sequence[QueueGroup],
+    queues: QueueGroup | AsyncQueueGroup | Sequence[QueueGroup | AsyncQueueGroup],
     handlers: Mapping[str, HandlerFunction | Handler],
     **options: Unpack[WorkerOptions],
 ) -> None:

@@ -1,0 +1,547 @@
+"""A worker over async queues, in memory: what it serves, where, and what its end leaves."""
+
+import asyncio
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from working import QUICK, Lines, Serving, group_of, last_line, serving, until
+
+from jobq.core import (
+    AsyncQueueGroup,
+    BackendError,
+    ConfigurationError,
+    JobMiddleware,
+    Lease,
+    Message,
+    QueueInfo,
+    SettleResult,
+)
+from jobq.core.memory import AsyncMemoryQueue, MemoryQueue, MemoryServer
+from jobq.worker import Worker
+
+
+def own_threads() -> set[str]:
+    """The loops of workers that are there."""
+    return {one.name for one in threading.enumerate() if one.name.endswith("-loop")}
+
+
+def async_group_of(
+    *queues: AsyncMemoryQueue, middleware: Sequence[JobMiddleware] = (), **definition: Any
+) -> AsyncQueueGroup:
+    return AsyncQueueGroup(
+        {queue.name: {"queue": queue, **definition} for queue in queues}, middleware
+    )
+
+
+@pytest.fixture
+def server() -> MemoryServer:
+    return MemoryServer()
+
+
+@pytest.fixture
+def jobs(server: MemoryServer) -> MemoryQueue:
+    """The sync twin of the queue that a worker serves as an async one."""
+    return MemoryQueue("jobs", server=server)
+
+
+@pytest.fixture
+def async_jobs(server: MemoryServer) -> AsyncMemoryQueue:
+    return AsyncMemoryQueue("jobs", server=server)
+
+
+class TestServing:
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    def test_groups_of_both_kinds_and_handlers_of_both_colours(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        ran: list[tuple[str, int]] = []
+
+        def sync(payload: dict[str, Any]) -> None:
+            ran.append(("sync", payload["n"]))
+
+        async def awaited(payload: dict[str, Any]) -> None:
+            await asyncio.sleep(0)
+            ran.append(("async", payload["n"]))
+
+        threaded = MemoryQueue("threaded")
+        for queue in (jobs, threaded):
+            for number in range(20):
+                group_of(queue).enqueue(queue.name, "sync", {"n": number})
+                group_of(queue).enqueue(queue.name, "async", {"n": number})
+        groups = [group_of(threaded), async_group_of(async_jobs)]
+        Worker(groups, {"sync": sync, "async": awaited}, concurrency=3).run(burst=True)
+        assert sorted(ran) == sorted(2 * [(c, n) for c in ("sync", "async") for n in range(20)])
+        assert jobs.stats() == threaded.stats()
+        assert jobs.stats().in_flight == 0
+
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    @pytest.mark.parametrize("claim_size", [None, 10])
+    def test_a_group_runs_in_order_and_different_groups_side_by_side(
+        self, claim_size: int | None, server: MemoryServer
+    ) -> None:
+        ledger = MemoryQueue("ledger.fifo", server=server)
+        ran: dict[str, list[int]] = defaultdict(list)
+        running: set[str] = set()
+        most: list[int] = []
+
+        async def handler(payload: dict[str, Any]) -> None:
+            account = payload["account"]
+            assert account not in running
+            running.add(account)
+            most.append(len(running))
+            await asyncio.sleep(0.002)
+            running.remove(account)
+            ran[account].append(payload["n"])
+
+        for number in range(15):
+            for account in ("a", "b", "c"):
+                group_of(ledger).enqueue(
+                    "ledger.fifo",
+                    "a",
+                    {"account": account, "n": number},
+                    message_group_id=account,
+                    message_deduplication_id=f"{account}{number}",
+                )
+        queues = async_group_of(
+            AsyncMemoryQueue("ledger.fifo", server=server), claim_size=claim_size
+        )
+        Worker(queues, {"a": handler}, concurrency=4).run(burst=True)
+        assert ran == {account: [*range(15)] for account in ("a", "b", "c")}
+        assert max(most) > 1
+
+    @pytest.mark.usefixtures("lines")
+    def test_a_job_on_an_idle_queue_starts_at_once(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        began = threading.Event()
+
+        def handler(payload: Any) -> None:
+            began.set()
+
+        with serving(Worker(async_group_of(async_jobs), {"a": handler}, **QUICK)):
+            time.sleep(0.3)
+            group_of(jobs).enqueue("jobs", "a")
+            assert began.wait(0.5)
+
+    @pytest.mark.usefixtures("lines")
+    def test_a_job_outlives_its_visibility_timeout_under_its_heartbeat(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        ran: list[Any] = []
+
+        def handler(payload: Any) -> None:
+            time.sleep(2.5)
+            ran.append(payload)
+
+        group_of(jobs).enqueue("jobs", "a")
+        queues = async_group_of(async_jobs, visibility_timeout=1)
+        with serving(Worker(queues, {"a": handler}, concurrency=2, **QUICK)):
+            until(lambda: jobs.stats().waiting + jobs.stats().in_flight == 0)
+        assert len(ran) == 1
+
+    @pytest.mark.usefixtures("short_bursts")
+    def test_a_burst_counts_what_is_left(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue, lines: Lines
+    ) -> None:
+        jobs.publish(Message('{"job_type": "a", "payload": {}}', delay_seconds=60))
+        group_of(jobs).enqueue("jobs", "a")
+        Worker(async_group_of(async_jobs), {"a": lambda payload: None}).run(burst=True)
+        assert last_line(lines)["started"] == 1
+        assert last_line(lines)["remaining"] == {
+            "jobs": {"waiting": 0, "in_flight": 0, "delayed": 1}
+        }
+
+    @pytest.mark.usefixtures("short_bursts")
+    def test_what_is_given_up_goes_to_the_dead_letter_queue(
+        self, server: MemoryServer, lines: Lines
+    ) -> None:
+        dead = AsyncMemoryQueue("dead", server=server)
+        queue = AsyncMemoryQueue("jobs", dead_letter_queue=dead, max_receive_count=5)
+        MemoryQueue("jobs", server=server).publish(Message("no job"))
+        Worker(async_group_of(queue), {"a": print}, on_malformed="dead_letter").run(burst=True)
+        (copy,) = MemoryQueue("dead", server=server).claim_batch(10)
+        assert copy.body == "no job"
+        assert lines.of("message_dead_lettered")
+
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    def test_it_runs_a_second_time_and_leaves_no_loop(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        ran: list[Any] = []
+
+        async def handler(payload: Any) -> None:
+            ran.append(payload)
+
+        worker = Worker(async_group_of(async_jobs), {"a": handler})
+        for count in (1, 2):
+            group_of(jobs).enqueue("jobs", "a")
+            worker.run(burst=True)
+            assert len(ran) == count
+            assert own_threads() == set()
+
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    def test_without_async_queues_there_is_no_loop_for_them(self) -> None:
+        seen: list[set[str]] = []
+
+        def handler(payload: Any) -> None:
+            seen.append(own_threads())
+
+        jobs = MemoryQueue("jobs")
+        group_of(jobs).enqueue("jobs", "a")
+        Worker(group_of(jobs), {"a": handler}).run(burst=True)
+        assert seen == [set()]
+
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    def test_only_the_queues_that_are_chosen_are_served_and_only_their_groups_entered(
+        self, server: MemoryServer
+    ) -> None:
+        class Unreachable(AsyncQueueGroup):
+            async def __aenter__(self) -> Any:
+                raise ConfigurationError("entered")
+
+        one, other = (AsyncMemoryQueue(name, server=server) for name in ("one", "other"))
+        ran: list[str] = []
+        for name in ("one", "other"):
+            group_of(MemoryQueue(name, server=server)).enqueue(name, "a", {"name": name})
+        groups = [async_group_of(one), Unreachable({"other": {"queue": other}})]
+        worker = Worker(groups, {"a": lambda payload: ran.append(payload["name"])})
+        worker.override(queues=["one"])
+        worker.run(burst=True)
+        assert ran == ["one"]
+
+
+class Slow(AsyncMemoryQueue):
+    """Answers a receive when it is told to, whatever its wait."""
+
+    def __init__(self, server: MemoryServer) -> None:
+        super().__init__("jobs", server=server)
+        self.asked = threading.Event()
+        self.may_answer = threading.Event()
+        self.cut = 0
+
+    async def claim_batch(self, max_messages: int, **arguments: Any) -> list[Lease]:
+        self.asked.set()
+        try:
+            await asyncio.to_thread(self.may_answer.wait, 10)
+        except asyncio.CancelledError:
+            self.cut += 1
+            raise
+        return await super().claim_batch(max_messages, **{**arguments, "wait": 0})
+
+
+class TestStopping:
+    @pytest.mark.parametrize("colour", ["sync", "async"])
+    def test_a_stop_under_load_loses_nothing_and_runs_nothing_twice(
+        self, colour: str, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue, lines: Lines
+    ) -> None:
+        ran: list[int] = []
+
+        def sync(payload: dict[str, Any]) -> None:
+            time.sleep(0.003)
+            ran.append(payload["n"])
+
+        async def awaited(payload: dict[str, Any]) -> None:
+            await asyncio.sleep(0.003)
+            ran.append(payload["n"])
+
+        for number in range(300):
+            group_of(jobs).enqueue("jobs", "a", {"n": number})
+        handler = sync if colour == "sync" else awaited
+        worker = Worker(async_group_of(async_jobs), {"a": handler}, concurrency=4, **QUICK)
+        with serving(worker) as served:
+            until(lambda: len(ran) > 50)
+        assert served.code == 0
+        left = [int(one.body.split(":")[-1].strip(" }")) for one in _all_of(jobs)]
+        assert sorted(ran + left) == [*range(300)]
+        assert left
+        line = last_line(lines)
+        assert (line["started"], line["left"]) == (len(ran), 0)
+
+    def test_what_a_long_poll_brings_after_a_stop_is_given_back(
+        self, server: MemoryServer, jobs: MemoryQueue, lines: Lines
+    ) -> None:
+        queue = Slow(server)
+        ran: list[Any] = []
+        with serving(Worker(async_group_of(queue), {"a": ran.append}, **QUICK)) as served:
+            assert queue.asked.wait(5)
+            group_of(jobs).enqueue("jobs", "a")
+            served.stop()
+            time.sleep(0.1)
+            queue.may_answer.set()
+        assert (served.code, ran, queue.cut) == (0, [], 0)
+        assert jobs.stats().waiting == 1
+        assert last_line(lines)["given_back"] == 1
+
+    def test_cancelling_it_during_a_long_poll_awaits_the_poll(
+        self, server: MemoryServer, jobs: MemoryQueue, lines: Lines
+    ) -> None:
+        queue = Slow(server)
+
+        async def main() -> None:
+            async with async_group_of(queue) as queues:
+                run = asyncio.create_task(Worker(queues, {"a": print}, **QUICK).run_async())
+                await asyncio.to_thread(queue.asked.wait, 5)
+                group_of(jobs).enqueue("jobs", "a")
+                for _ in range(3):
+                    run.cancel()
+                    await asyncio.sleep(0.05)
+                assert not run.done()
+                queue.may_answer.set()
+                with pytest.raises(asyncio.CancelledError):
+                    await run
+
+        asyncio.run(main())
+        assert queue.cut == 0
+        assert jobs.stats().waiting == 1
+        assert last_line(lines)["given_back"] == 1
+
+    def test_a_queue_whose_calls_hang_costs_another_neither_leases_nor_deletes(
+        self, server: MemoryServer, lines: Lines
+    ) -> None:
+        class Hangs(AsyncMemoryQueue):
+            async def ack_batch(self, leases: Sequence[Lease]) -> list[SettleResult]:
+                await asyncio.sleep(60)
+                return []
+
+            async def extend_batch(self, leases: Sequence[Lease], visibility: float) -> Any:
+                await asyncio.sleep(60)
+
+        def handler(payload: dict[str, Any]) -> None:
+            time.sleep(payload["seconds"])
+
+        well = MemoryQueue("well", server=server)
+        for _ in range(20):
+            group_of(MemoryQueue("hangs", server=server)).enqueue("hangs", "a", {"seconds": 0})
+        for _ in range(4):
+            group_of(well).enqueue("well", "a", {"seconds": 2})
+        queues = async_group_of(
+            Hangs("hangs", server=server),
+            AsyncMemoryQueue("well", server=server),
+            visibility_timeout=1,
+        )
+        worker = Worker(
+            queues, {"a": handler}, concurrency=8, idle_wait_seconds=1, shutdown_timeout=1.5
+        )
+        with serving(worker):
+            until(lambda: well.stats().waiting + well.stats().in_flight == 0)
+        ended = [one for one in lines.of("job_finished") if one["queue"] == "well"]
+        assert [one["outcome"] for one in ended] == ["success"] * 4
+        assert own_threads() == set()
+
+    @pytest.mark.parametrize("colour", ["sync", "async"])
+    def test_a_poll_hook_that_waits_holds_up_no_stop(
+        self, colour: str, async_jobs: AsyncMemoryQueue, lines: Lines
+    ) -> None:
+        waits, go_on = threading.Event(), threading.Event()
+
+        class Plain(JobMiddleware):
+            def poll(self, call_next: Any) -> Any:
+                waits.set()
+                go_on.wait(20)
+                return call_next()
+
+        class Awaited(JobMiddleware):
+            async def poll(self, call_next: Any) -> Any:
+                waits.set()
+                await asyncio.sleep(20)
+                return await call_next()
+
+        hook = Plain() if colour == "sync" else Awaited()
+        served = Serving(
+            Worker(async_group_of(async_jobs, middleware=[hook]), {"a": print}, **QUICK)
+        )
+        assert waits.wait(5)
+        stopped_at = time.monotonic()
+        served.stop()
+        served.join(seconds=5)
+        go_on.set()
+        assert time.monotonic() - stopped_at < 2
+        assert last_line(lines)["exit_code"] == 0
+        assert own_threads() == set()
+
+
+class TestHooks:
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    def test_hooks_of_both_colours_stand_around_receives_and_jobs(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        seen: set[Any] = set()
+
+        class Plain(JobMiddleware):
+            def poll(self, call_next: Any) -> Any:
+                came = call_next()
+                seen.add(("plain poll", call_next.queue, came))
+                return came
+
+            def consume(self, job: Any, call_next: Any) -> Any:
+                seen.add("plain consume")
+                return call_next(job)
+
+        class Awaited(JobMiddleware):
+            async def poll(self, call_next: Any) -> Any:
+                await asyncio.sleep(0)
+                came = await call_next()
+                seen.add(("async poll", call_next.queue, came))
+                return came
+
+            async def consume(self, job: Any, call_next: Any) -> Any:
+                seen.add("async consume")
+                return await call_next(job)
+
+        async def handler(payload: Any) -> None:
+            seen.add("handler")
+
+        group_of(jobs).enqueue("jobs", "a")
+        queues = async_group_of(async_jobs, middleware=[Plain(), Awaited()])
+        Worker(queues, {"a": handler}).run(burst=True)
+        assert seen == {
+            *(("plain poll", "jobs", n) for n in (0, 1)),
+            *(("async poll", "jobs", n) for n in (0, 1)),
+            "plain consume",
+            "async consume",
+            "handler",
+        }
+
+
+class TestTheHandlersLoop:
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    def test_an_async_handler_enqueues_the_next_job_on_the_group(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        queues = async_group_of(async_jobs)
+        ran: list[int] = []
+
+        async def handler(payload: dict[str, Any]) -> None:
+            ran.append(payload["n"])
+            if payload["n"] < 3:
+                await queues.enqueue("jobs", "a", {"n": payload["n"] + 1})
+
+        group_of(jobs).enqueue("jobs", "a", {"n": 0})
+        Worker(queues, {"a": handler}).run(burst=True)
+        assert ran == [0, 1, 2, 3]
+
+    @pytest.mark.usefixtures("short_bursts")
+    @pytest.mark.parametrize("entered", [False, True])
+    def test_in_somebodys_loop_that_loop_has_entered_the_group_or_its_handlers_may_not_enqueue(
+        self, entered: object, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue, lines: Lines
+    ) -> None:
+        queues = async_group_of(async_jobs)
+        raised: list[BaseException | None] = []
+
+        async def handler(payload: dict[str, Any]) -> None:
+            try:
+                await queues.enqueue("jobs", "b")
+            except ConfigurationError as error:
+                raised.append(error)
+
+        async def main() -> None:
+            worker = Worker(queues, {"a": handler, "b": raised.append})
+            if not entered:
+                await worker.run_async(burst=True)
+                return
+            async with queues:
+                await worker.run_async(burst=True)
+                assert await queues.stats()
+
+        group_of(jobs).enqueue("jobs", "a")
+        asyncio.run(main())
+        assert [type(one) for one in raised] == [dict if entered else ConfigurationError]
+        assert jobs.stats().waiting + jobs.stats().in_flight == 0
+
+
+class TestStarting:
+    def test_a_group_that_only_publishes_is_refused_with_the_remedy(
+        self, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        class OverAnEnteredClient(AsyncQueueGroup):
+            @property
+            def publishes_only(self) -> bool:
+                return True
+
+        queues = OverAnEnteredClient({"jobs": {"queue": async_jobs}})
+        with pytest.raises(ConfigurationError, match=r"'jobs'.*session="):
+            Worker(queues, {"a": print})
+
+    def test_anything_but_groups_is_refused(self, async_jobs: AsyncMemoryQueue) -> None:
+        wrong: Any
+        for wrong in (async_jobs, [async_jobs], []):
+            with pytest.raises(ConfigurationError, match="queues must"):
+                Worker(wrong, {"a": print})
+
+    def test_queues_of_groups_of_both_kinds_need_distinct_names(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        with pytest.raises(ConfigurationError, match="two groups have a queue named 'jobs'"):
+            Worker([group_of(jobs), async_group_of(async_jobs)], {"a": print})
+
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    @pytest.mark.parametrize("loop", ["jobq-queues-loop", "jobq-handlers-loop"])
+    def test_a_group_that_cannot_be_entered_ends_the_start(
+        self, loop: str, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        class Wrong(AsyncQueueGroup):
+            async def __aenter__(self) -> Any:
+                if threading.current_thread().name == loop:
+                    raise ConfigurationError("no region")
+                return await super().__aenter__()
+
+        worker = Worker(Wrong({"jobs": {"queue": async_jobs}}), {"a": print})
+        with pytest.raises(ConfigurationError, match="no region"):
+            worker.run(burst=True)
+        assert own_threads() == set()
+
+    @pytest.mark.usefixtures("short_bursts")
+    def test_what_may_be_entered_yet_is_tried_again(
+        self, async_jobs: AsyncMemoryQueue, lines: Lines
+    ) -> None:
+        tries: list[str] = []
+
+        class Late(AsyncQueueGroup):
+            async def __aenter__(self) -> Any:
+                tries.append("entered")
+                if len(tries) == 1:
+                    raise BackendError("no credentials yet", retryable=True)
+                return await super().__aenter__()
+
+        Worker(Late({"jobs": {"queue": async_jobs}}), {"a": print}).run(burst=True)
+        assert [line["queue"] for line in lines.of("queue_not_reached")] == ["jobs"]
+
+    @pytest.mark.usefixtures("lines")
+    def test_a_queue_that_refuses_this_loop_ends_the_start(
+        self, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        class Elsewhere(AsyncMemoryQueue):
+            async def describe(self) -> QueueInfo:
+                raise ConfigurationError("made on another loop")
+
+        with pytest.raises(ConfigurationError, match="another loop"):
+            Worker(async_group_of(Elsewhere("jobs")), {"a": print}).run(burst=True)
+
+    @pytest.mark.usefixtures("lines")
+    def test_a_stop_while_it_waits_for_a_queue_leaves_nothing_behind(self) -> None:
+        asked = threading.Event()
+
+        class Hangs(AsyncMemoryQueue):
+            async def describe(self) -> QueueInfo:
+                asked.set()
+                await asyncio.sleep(60)
+                return await super().describe()
+
+        with serving(Worker(async_group_of(Hangs("jobs")), {"a": print}, **QUICK)) as served:
+            assert asked.wait(5)
+            stopped_at = time.monotonic()
+        assert time.monotonic() - stopped_at < 1
+        assert served.code == 0
+        until(lambda: not [one for one in threading.enumerate() if one.name == "jobq-start"])
+        assert own_threads() == set()
+
+
+def _all_of(queue: MemoryQueue) -> list[Lease]:
+    leases: list[Lease] = []
+    while more := queue.claim_batch(10):
+        leases += more
+    return leases
