@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from working import Lines
 
-from jobq.core import QueueDefinition, QueueInfo, RetryPolicy
+from jobq.core import QueueDefinition, QueueGroup, QueueInfo, RetryPolicy
 from jobq.core.memory import MemoryQueue
+from jobq.worker import Worker
 from jobq.worker.ends import Ends
 from jobq.worker.handlers import Handler
 from jobq.worker.options import Options
@@ -56,3 +58,37 @@ def test_what_never_comes_is_judged_with_the_environment_s_level_as_the_last(
         info, lambda event, **fields: said.append(event)
     )
     assert said == warned
+
+
+@pytest.mark.usefixtures("short_bursts")
+def test_a_queue_of_a_group_from_the_environment_goes_by_it_and_no_other_queue_does(
+    monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    monkeypatch.setenv("JOBQ_CONNECTION", "memory")
+    monkeypatch.setenv("JOBQ_MAX_ATTEMPTS", "2")
+    monkeypatch.setenv("JOBQ_RETRY_BASE_DELAY_SECONDS", "1")
+    own = {"name": "own", "retry": RetryPolicy(max_attempts=1)}
+    from_env = QueueGroup.from_env({"plain": "plain", "own": own})
+    by_hand = QueueGroup({"by hand": {"name": "x", "backend": "memory", "visibility_timeout": 1}})
+    ran: list[str] = []
+
+    def fails(payload: Any) -> None:
+        ran.append(payload["queue"])
+        if ran.count("by hand") < 3 or payload["queue"] != "by hand":
+            raise ValueError
+
+    for group in (from_env, by_hand):
+        for name in group.names:
+            group.enqueue(name, "fails", {"queue": name})
+    retry = RetryPolicy(when_exhausted="discard")
+    Worker([from_env, by_hand], {"fails": fails}, concurrency=3, retry=retry).run(burst=True)
+    assert sorted(ran) == ["by hand", "by hand", "by hand", "own", "plain", "plain"]
+    ends = sorted((line["queue"], line["outcome"]) for line in lines.of("job_finished"))
+    assert ends == [
+        ("by hand", "retry"),
+        ("by hand", "retry"),
+        ("by hand", "success"),
+        ("own", "exhausted"),
+        ("plain", "exhausted"),
+        ("plain", "retry"),
+    ]
