@@ -17,6 +17,7 @@ from jobq.core import (
     JobMiddleware,
     Lease,
     Message,
+    QueueGroup,
     QueueInfo,
     SettleResult,
 )
@@ -451,6 +452,25 @@ class TestTheHandlersLoop:
         asyncio.run(main())
         assert [type(one) for one in raised] == [dict if entered else ConfigurationError]
         assert jobs.stats().waiting + jobs.stats().in_flight == 0
+
+    @pytest.mark.usefixtures("short_bursts", "lines")
+    def test_groups_from_the_environment_meet_in_memory(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("JOBQ_CONNECTION", "memory")
+        queues = AsyncQueueGroup.from_env(["met-first", "met-next"])
+        ran: list[str] = []
+
+        async def first(payload: Any) -> None:
+            ran.append("first")
+            await queues.enqueue("met-next", "next")
+
+        def following(payload: Any) -> None:
+            ran.append("next")
+
+        QueueGroup.from_env(["met-first"]).enqueue("met-first", "first")
+        Worker(queues, {"first": first, "next": following}).run(burst=True)
+        assert ran == ["first", "next"]
 
 
 class TestStarting:

@@ -73,8 +73,11 @@ class Bench:
             stopping=self.stopping,
         )
         self.loops = Loops(loop, {}, context=context)
-        twin = AsyncMemoryQueue("jobs", server=self.queue.server)
-        queues, twins = ({}, {"jobs": twin}) if colour == "async" else ({"jobs": self.queue}, {})
+        server = self.queue.server
+        self.twin = AsyncMemoryQueue("jobs", server=server)
+        queues = {"jobs": self.queue, "other": MemoryQueue("other", server=server)}
+        twins = {"jobs": self.twin, "other": AsyncMemoryQueue("other", server=server)}
+        queues, twins = ({}, twins) if colour == "async" else (queues, {})
         outstanding = Outstanding(examine=self.dispatcher.examine, clock=now, stop=self.stop)
         shared: dict[str, Any] = {
             "concurrency": 4,
@@ -176,6 +179,30 @@ def test_neither_polls_nor_handlers_nor_deletes_hold_up_an_extension(
         it.do(Extend(99, "jobs", (delivery.lease,), 30))
         assert it.answer().call == 99
         assert time.monotonic() - began < 1
+        blocked.set()
+
+
+@EITHER_COLOUR
+def test_calls_that_hang_hold_up_none_of_another_queue(
+    colour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = threading.Event()
+
+    def hang(*_: Any) -> list[Any]:
+        blocked.wait(10)
+        return []
+
+    async def hang_async(*_: Any) -> list[Any]:
+        return await asyncio.to_thread(hang)
+
+    with bench(colour=colour) as it:
+        (delivery,) = it.received("a")
+        for queue in (it.queue, it.twin):
+            awaited = isinstance(queue, AsyncMemoryQueue)
+            monkeypatch.setattr(queue, "ack_batch", hang_async if awaited else hang)
+        it.do(*(Ack(number, "jobs", (delivery.lease,)) for number in range(30)))
+        it.do(Ack(99, "other", (delivery.lease,)))
+        assert it.answer().call == 99
         blocked.set()
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import sys
 import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any
@@ -12,7 +14,7 @@ from working import QUICK, group_of
 
 from jobq.core.memory import MemoryQueue
 from jobq.worker import Worker
-from jobq.worker.loops import DaemonExecutor
+from jobq.worker.loops import DaemonExecutor, WorkerLoop
 
 
 async def _exits(error: type[BaseException]) -> None:
@@ -73,3 +75,53 @@ def test_to_thread_runs_in_daemon_threads_and_hands_on_what_is_raised() -> None:
         ]
 
     asyncio.run(use())
+
+
+class TestTheWorkersOwnLoop:
+    def test_it_ends_and_closes_over_a_task_that_holds_its_cancellation_back(self) -> None:
+        loop, began = WorkerLoop(name="l", context=copy_context()), threading.Event()
+        loops: list[asyncio.AbstractEventLoop] = []
+
+        async def stubborn() -> None:
+            loops.append(asyncio.get_running_loop())
+            began.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+            await asyncio.sleep(60)
+
+        loop.start(stubborn)
+        assert began.wait(5)
+        loop.close()
+        loop.join(seconds=5)
+        assert loops[0].is_closed()
+
+    def test_whoever_waits_for_an_answer_waits_no_longer_than_the_loop_is_there(self) -> None:
+        loop, let_go = WorkerLoop(name="l", context=copy_context()), threading.Event()
+        ended: SimpleQueue[type[BaseException]] = SimpleQueue()
+
+        def wait() -> None:
+            try:
+                loop.wait(lambda: asyncio.sleep(0))
+            except BaseException as error:  # noqa: BLE001
+                ended.put(type(error))
+
+        loop.call(let_go.wait, 10)
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        loop.close()
+        assert ended.get(timeout=5) is CancelledError
+        let_go.set()
+        loop.join(seconds=5)
+        waiting.join(5)
+        with pytest.raises(RuntimeError):
+            loop.wait(lambda: asyncio.sleep(0))
+
+    def test_it_hands_on_what_is_raised_and_gives_up_after_so_many_seconds(self) -> None:
+        loop = WorkerLoop(name="l", context=copy_context())
+        with pytest.raises(SystemExit):
+            loop.wait(lambda: _exits(SystemExit))
+        with pytest.raises(TimeoutError):
+            loop.wait(lambda: asyncio.sleep(60), seconds=0.05)
+        assert loop.wait(lambda: asyncio.sleep(0, "answered")) == "answered"
+        loop.close()
+        loop.join(seconds=5)
