@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from simulation.lease_rules import LIMIT_SLACK_SECONDS
 from simulation.rules import EPSILON, Rule
 
 from jobq.worker.engine.commands import Exit, Nack, Receive
@@ -31,7 +32,10 @@ class Stops(Rule):
         if not isinstance(command, Nack) or self.now < worker.record.stop_told_at:
             return
         polled = any(poll.queue == command.queue for poll in worker.record.polls.values())
-        if polled and any(taken.retreats for taken in live) and not self.play.lagging:
+        limit = self.now - worker.by_name[command.queue].longest_visibility + LIMIT_SLACK_SECONDS
+        # Where nothing is left of the 12 hours, what was to be hidden for long is hidden for 0 s.
+        gives_back = any(taken.retreats and taken.received_at > limit for taken in live)
+        if polled and gives_back and not self.play.lagging:
             self.broke(worker, f"gave back to {command.queue} while its own poll was out")
 
     def turned(self, worker: Worker, events: Sequence[Any], commands: list[Any]) -> None:
