@@ -2,8 +2,9 @@
 
 SETTINGS is JSON: `queues` (their definitions), `options` (the worker's), `journal` (a path), and
 `host`: "run", "cancel", "threads" or a start method of `multiprocessing` (see `hosting.py`), with
-`count` workers for the latter two. May have `poll`, a hook's name and what it takes, and
-`read_timeout` (seconds) of the client. Log lines go to stdout, one JSON object each.
+`count` workers for the latter two. May have the `kind` of its queues ("sync" or "async"), `poll`, a
+hook's name and what it takes, and `read_timeout` (seconds) of the client. Log lines go to stdout,
+one JSON object each.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import structlog
 from hooks import HOOKS
 from journal import Journal
 
-from jobq.core import JobContext, QueueGroup, RetryPolicy, current_job
+from jobq.core import AsyncQueueGroup, JobContext, QueueGroup, RetryPolicy, current_job
 from jobq.sqs.common.client import ClientOptions
 from jobq.sqs.standard.queue import SDK
 from jobq.worker import Worker
@@ -107,8 +108,10 @@ def _log_as_json() -> None:
     )
 
 
-def make_group(settings: dict[str, Any]) -> QueueGroup:
+def make_group(settings: dict[str, Any]) -> QueueGroup | AsyncQueueGroup:
     hooks = [HOOKS[name](*arguments) for name, *arguments in settings.get("poll", ())]
+    if settings.get("kind") == "async":
+        return AsyncQueueGroup.build(queues=settings["queues"], middleware=hooks)
     client = None
     if "read_timeout" in settings:
         config = {**ClientOptions().config, "read_timeout": settings["read_timeout"]}
@@ -116,7 +119,9 @@ def make_group(settings: dict[str, Any]) -> QueueGroup:
     return QueueGroup.build(client=client, queues=settings["queues"], middleware=hooks)
 
 
-def make_worker(settings: dict[str, Any], group: QueueGroup | None = None) -> Worker:
+def make_worker(
+    settings: dict[str, Any], group: QueueGroup | AsyncQueueGroup | None = None
+) -> Worker:
     handlers = Handlers(Journal(Path(settings["journal"])))
     options = dict(settings["options"])
     if "retry" in options:
@@ -128,7 +133,7 @@ def make_worker(settings: dict[str, Any], group: QueueGroup | None = None) -> Wo
     )
 
 
-def serve(settings: dict[str, Any], group: QueueGroup | None = None) -> None:
+def serve(settings: dict[str, Any], group: QueueGroup | AsyncQueueGroup | None = None) -> None:
     """All that a child process does."""
     _log_as_json()
     make_worker(settings, group).run()

@@ -7,6 +7,7 @@ part of a batch is given back.
 
 from __future__ import annotations
 
+import itertools
 import random
 import signal
 import time
@@ -52,7 +53,12 @@ class Crew:
     def __init__(self, bench: Bench, definitions: dict[str, Any], *, chance: random.Random) -> None:
         self._url = bench.proxy.url
         options: dict[str, Any] = {"idle_wait_seconds": 2, "shutdown_timeout": 15}
-        self._settings = bench.settings(definitions, concurrency=8, **options)
+        options["concurrency"] = 8
+        # Every other worker has sync queues, every other one async ones.
+        self._settings = itertools.cycle(
+            bench.settings(definitions, setup={"kind": kind}, **options)
+            for kind in ("sync", "async")
+        )
         self._chance = chance
         self._doomed: dict[Process, float] = {}
         self.workers: list[Process] = []
@@ -60,7 +66,7 @@ class Crew:
 
     def fill(self) -> None:
         while len(self.workers) < WORKERS:
-            self.workers.append(serving(self._url, self._settings))
+            self.workers.append(serving(self._url, next(self._settings)))
 
     def kill_who_is_due(self) -> None:
         for worker in list(self.workers):

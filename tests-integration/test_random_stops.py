@@ -39,6 +39,7 @@ class Stop:
     """When and on what: all of it drawn from `seed`."""
 
     seed: int
+    kind: str
     name: str
     jobs: tuple[JobRequest, ...] = field(repr=False)
     malformed: int
@@ -69,6 +70,7 @@ def drawn(seed: int) -> Stop:
         jobs.append(job(chance.choice(["sync", "async"]), f"j{n}", group=group, **options))
     return Stop(
         seed=seed,
+        kind=chance.choice(["sync", "async"]),
         name=name,
         jobs=tuple(jobs),
         malformed=0 if fifo else chance.randrange(3),
@@ -89,7 +91,8 @@ def carried_out(stop: Stop, bench: Bench) -> None:
         definition["claim_size"] = stop.claim_size
     shutdown = SHORT_SHUTDOWN if stop.stubborn else 15
     options: dict[str, Any] = {"idle_wait_seconds": IDLE_WAIT, "shutdown_timeout": shutdown}
-    with bench.worker({"q": definition}, concurrency=stop.concurrency, **options) as worker:
+    options["concurrency"] = stop.concurrency
+    with bench.worker({"q": definition}, setup={"kind": stop.kind}, **options) as worker:
         time.sleep(stop.delay)
         at = worker.signal(stop.number)
         code = worker.wait()
