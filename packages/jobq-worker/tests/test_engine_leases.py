@@ -412,3 +412,11 @@ def test_a_stop_gives_back_a_job_that_was_kept_from_starting() -> None:
     world.run(30)
     assert world.started() == []
     assert worker.exit == Exit(0, Accounts(received=1, given_back=1))
+
+
+def test_who_deletes_what_came_during_a_stall_knows_how_old_its_lease_is() -> None:
+    driven = Driven()
+    driven.now = 20.0
+    driven.receive("malformed")
+    (sent,) = driven.last(Ack).leases
+    assert sent.expires_at == 30, "it may have come right after the process stood still"

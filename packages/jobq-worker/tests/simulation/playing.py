@@ -45,7 +45,7 @@ HOW = {
     "lost reply": LOST_REPLY,
 }
 # How long what can be served may take once nothing goes wrong any more.
-REST_SECONDS = 2000.0
+REST_SECONDS = 5000.0
 STEP_SECONDS = 5.0
 # After so long somebody looks at what hangs, and after a stop at what is still there.
 RESTART_SECONDS = 60.0

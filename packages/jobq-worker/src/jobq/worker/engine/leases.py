@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobq.core import LeaseLostError
@@ -27,15 +28,15 @@ START_MARGIN_SECONDS = 1.0
 def date(state: State, held: Held, lease: Lease, *, received_at: float | None = None) -> None:
     """Take over a newer lease; `received_at` where it came with a receive, not an extension."""
     visibility = held.queue.config.visibility
+    if received_at is not None:
+        held.limit_at = received_at + held.queue.config.longest_visibility
+        if received_at + visibility < lease.expires_at:
+            # A reply that lay unread while the process stood still is as old as the stall. Whoever
+            # makes a call with this lease is to know it too.
+            lease = replace(lease, expires_at=received_at + visibility)
     held.lease = lease
     held.visible_at = lease.expires_at
     held.extend_at = lease.expires_at - visibility * (1 - EXTEND_AT)
-    if received_at is not None:
-        # A reply that lay unread while the process stood still is as old as the stall.
-        lateness = max(0.0, lease.expires_at - visibility - received_at)
-        held.visible_at -= lateness
-        held.extend_at -= lateness
-        held.limit_at = received_at + held.queue.config.longest_visibility
     state.due(held, held.extend_at)
 
 
