@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from jobq.core import Queue
+from jobq.core import AsyncQueue, Queue
 from jobq.core.testing.conformance import (
     Excused,
     FifoConformance,
+    LoopThread,
     MakeQueue,
     StandardConformance,
+    SyncView,
 )
+from jobq.sqs.common.aio.connection import open_client
 from jobq.sqs.common.client import ClientOptions
 from jobq.sqs.common.queue import SqsQueue
-from jobq.sqs.fifo import SqsFifoQueue
-from jobq.sqs.standard import SqsStandardQueue
+from jobq.sqs.fifo import AsyncSqsFifoQueue, SqsFifoQueue
+from jobq.sqs.standard import AsyncSqsStandardQueue, SqsStandardQueue
+from jobq.sqs.standard.aio import SDK as ASYNC_SDK
 from jobq.sqs.standard.queue import SDK
 
 # Where LocalStack is first asked for, its first start downloads it.
@@ -71,7 +77,7 @@ def _maker(create: Callable[..., Queue], client: Any) -> MakeQueue:
         dead_letter_queue: Queue | None = None,
         max_receive_count: int | None = None,
     ) -> Queue:
-        assert dead_letter_queue is None or isinstance(dead_letter_queue, SqsQueue)
+        assert dead_letter_queue is None or isinstance(dead_letter_queue, SqsQueue | SyncView)
         return create(
             f"{prefix}-{next(numbers)}",
             client=client,
@@ -83,15 +89,62 @@ def _maker(create: Callable[..., Queue], client: Any) -> MakeQueue:
     return make
 
 
+_STANDARD = (
+    *_BOTH,
+    Excused(
+        _SERVER,
+        "deleting with an older receipt is an error",
+        tests={"test_acknowledging_with_an_older_receipt_is_let_pass"},
+    ),
+)
+_FIFO = (
+    *_BOTH,
+    Excused(
+        _SERVER,
+        "deletes with a receipt that ran out",
+        tests={"test_a_lease_that_ran_out_deletes_nothing"},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A client on a loop in a thread, for async queues that are looked at from another one."""
+
+    loop: LoopThread
+    client: Any
+
+    def maker(self, create: Callable[..., Coroutine[Any, Any, AsyncQueue]]) -> MakeQueue:
+        def view(name: str, *, dead_letter_queue: SyncView | None, **options: Any) -> SyncView:
+            target = dead_letter_queue and dead_letter_queue.queue
+            queue = self.loop.call(create, name, dead_letter_queue=target, **options)
+            return SyncView(queue, self.loop)
+
+        return _maker(view, self.client)
+
+
+@contextmanager
+def awaited_on(url: str) -> Generator[Awaited]:
+    with LoopThread() as loop:
+        opened = open_client(ASYNC_SDK, ClientOptions(endpoint_url=url))
+        yield Awaited(loop=loop, client=loop.call(opened.__aenter__))
+        loop.call(opened.__aexit__, None, None, None)
+
+
+@pytest.fixture(scope="module")
+def awaited(ministack: str) -> Iterator[Awaited]:
+    with awaited_on(ministack) as awaited:
+        yield awaited
+
+
+@pytest.fixture(scope="module")
+def localstack_awaited(localstack: str) -> Iterator[Awaited]:
+    with awaited_on(localstack) as awaited:
+        yield awaited
+
+
 class TestStandardOnMinistack(StandardConformance):
-    excused = (
-        *_BOTH,
-        Excused(
-            _SERVER,
-            "deleting with an older receipt is an error",
-            tests={"test_acknowledging_with_an_older_receipt_is_let_pass"},
-        ),
-    )
+    excused = _STANDARD
 
     @pytest.fixture
     def make_queue(self, client: Any) -> MakeQueue:
@@ -99,18 +152,27 @@ class TestStandardOnMinistack(StandardConformance):
 
 
 class TestFifoOnMinistack(FifoConformance):
-    excused = (
-        *_BOTH,
-        Excused(
-            _SERVER,
-            "deletes with a receipt that ran out",
-            tests={"test_a_lease_that_ran_out_deletes_nothing"},
-        ),
-    )
+    excused = _FIFO
 
     @pytest.fixture
     def make_queue(self, client: Any) -> MakeQueue:
         return _maker(SqsFifoQueue.create, client)
+
+
+class TestAsyncStandardOnMinistack(StandardConformance):
+    excused = _STANDARD
+
+    @pytest.fixture
+    def make_queue(self, awaited: Awaited) -> MakeQueue:
+        return awaited.maker(AsyncSqsStandardQueue.create)
+
+
+class TestAsyncFifoOnMinistack(FifoConformance):
+    excused = _FIFO
+
+    @pytest.fixture
+    def make_queue(self, awaited: Awaited) -> MakeQueue:
+        return awaited.maker(AsyncSqsFifoQueue.create)
 
 
 _BOTH_ON_LOCALSTACK = (
@@ -130,15 +192,36 @@ _BOTH_ON_LOCALSTACK = (
 )
 
 
+_STANDARD_ON_LOCALSTACK = (
+    *_BOTH_ON_LOCALSTACK,
+    Excused(
+        _LOCALSTACK,
+        "a message that was moved back keeps its receive count",
+        tests={"test_dead_letters_can_be_moved_back"},
+    ),
+)
+_FIFO_ON_LOCALSTACK = (
+    *_BOTH_ON_LOCALSTACK,
+    Excused(
+        _LOCALSTACK,
+        "a message that is moved back is taken for a duplicate of itself, and is gone",
+        tests={"test_dead_letters_can_be_moved_back"},
+    ),
+    Excused(
+        _LOCALSTACK,
+        "unlocks a group when part of a batch is given back",
+        tests={"test_giving_back_the_tail_leaves_the_group_locked"},
+    ),
+    Excused(
+        _LOCALSTACK,
+        "deletes with the receipt of an earlier receive",
+        tests={"test_an_older_receipt_deletes_nothing"},
+    ),
+)
+
+
 class TestStandardOnLocalStack(StandardConformance):
-    excused = (
-        *_BOTH_ON_LOCALSTACK,
-        Excused(
-            _LOCALSTACK,
-            "a message that was moved back keeps its receive count",
-            tests={"test_dead_letters_can_be_moved_back"},
-        ),
-    )
+    excused = _STANDARD_ON_LOCALSTACK
 
     @pytest.fixture
     def make_queue(self, localstack_client: Any) -> MakeQueue:
@@ -146,25 +229,24 @@ class TestStandardOnLocalStack(StandardConformance):
 
 
 class TestFifoOnLocalStack(FifoConformance):
-    excused = (
-        *_BOTH_ON_LOCALSTACK,
-        Excused(
-            _LOCALSTACK,
-            "a message that is moved back is taken for a duplicate of itself, and is gone",
-            tests={"test_dead_letters_can_be_moved_back"},
-        ),
-        Excused(
-            _LOCALSTACK,
-            "unlocks a group when part of a batch is given back",
-            tests={"test_giving_back_the_tail_leaves_the_group_locked"},
-        ),
-        Excused(
-            _LOCALSTACK,
-            "deletes with the receipt of an earlier receive",
-            tests={"test_an_older_receipt_deletes_nothing"},
-        ),
-    )
+    excused = _FIFO_ON_LOCALSTACK
 
     @pytest.fixture
     def make_queue(self, localstack_client: Any) -> MakeQueue:
         return _maker(SqsFifoQueue.create, localstack_client)
+
+
+class TestAsyncStandardOnLocalStack(StandardConformance):
+    excused = _STANDARD_ON_LOCALSTACK
+
+    @pytest.fixture
+    def make_queue(self, localstack_awaited: Awaited) -> MakeQueue:
+        return localstack_awaited.maker(AsyncSqsStandardQueue.create)
+
+
+class TestAsyncFifoOnLocalStack(FifoConformance):
+    excused = _FIFO_ON_LOCALSTACK
+
+    @pytest.fixture
+    def make_queue(self, localstack_awaited: Awaited) -> MakeQueue:
+        return localstack_awaited.maker(AsyncSqsFifoQueue.create)
