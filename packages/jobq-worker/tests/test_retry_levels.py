@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from working import Lines
 
-from jobq.core import QueueDefinition, QueueGroup, QueueInfo, RetryPolicy
+from jobq.core import AsyncQueueGroup, QueueDefinition, QueueGroup, QueueInfo, RetryPolicy
 from jobq.core.memory import MemoryQueue
 from jobq.worker import Worker
 from jobq.worker.ends import Ends
 from jobq.worker.handlers import Handler
 from jobq.worker.options import Options
-from jobq.worker.subscriptions import Subscription
+from jobq.worker.subscriptions import Subscription, subscribe
 
 FOUR = RetryPolicy(max_attempts=4)
 
@@ -92,3 +92,12 @@ def test_a_queue_of_a_group_from_the_environment_goes_by_it_and_no_other_queue_d
         ("plain", "exhausted"),
         ("plain", "retry"),
     ]
+
+
+@pytest.mark.parametrize("kind", [QueueGroup, AsyncQueueGroup])
+def test_groups_of_both_kinds_bring_the_environment_s_level(
+    kind: type[QueueGroup | AsyncQueueGroup], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_CONNECTION", "memory")
+    monkeypatch.setenv("JOBQ_MAX_ATTEMPTS", "4")
+    assert [one.route.environment_retry for one in subscribe(kind.from_env(["jobs"]))] == [FOUR]
