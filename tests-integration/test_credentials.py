@@ -437,3 +437,21 @@ def test_an_endpoint_for_credentials_that_may_not_be_one_is_a_mistake(
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.com/credentials")
     with pytest.raises(ConfigurationError, match=r"example\.com"):
         kind.queue(proxy.url).publish()
+
+
+def test_an_endpoint_of_the_aws_profile_leads_no_connection_of_the_environment_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "config"
+    profile.write_text("[default]\nendpoint_url = http://127.0.0.1:9\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(profile))
+    connection = SimpleNamespace(region="eu-west-1", endpoint=None, timeout=25)
+
+    async def endpoint() -> str:
+        async with async_backend.open_client(connection) as client:
+            return client.meta.endpoint_url
+
+    client = sync_backend.make_client(connection)
+    assert client.meta.endpoint_url == "https://sqs.eu-west-1.amazonaws.com"
+    assert asyncio.run(endpoint()) == "https://sqs.eu-west-1.amazonaws.com"
+    client.close()

@@ -50,13 +50,17 @@ class ClientOptions:
 
     @classmethod
     def of(cls, settings: Any) -> ClientOptions:
-        """Read a connection's settings: `region`, `endpoint` and `timeout` (seconds), or None."""
+        """Read a connection's settings: `region`, `endpoint` and `timeout` (seconds), or None.
+
+        Where they are given, their endpoint alone counts: without one it is AWS's own, whatever
+        the AWS profile says.
+        """
         if settings is None:
             return cls()
         return cls(
             region_name=settings.region,
             endpoint_url=settings.endpoint,
-            config=_config(settings.timeout),
+            config={**_config(settings.timeout), "ignore_configured_endpoint_urls": True},
         )
 
 
