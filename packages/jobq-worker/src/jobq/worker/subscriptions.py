@@ -126,7 +126,9 @@ def _of_group(group: QueueGroup | AsyncQueueGroup) -> Iterable[AnySubscription]:
     if isinstance(group, QueueGroup):
         return _of_sync_group(group)
     if not isinstance(group, AsyncQueueGroup):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigurationError(f"queues must hold groups of queues, not {group!r}")
+        raise ConfigurationError(
+            f"queues must hold QueueGroups and AsyncQueueGroups, not {group!r}"
+        )
     if group.publishes_only:
         raise ConfigurationError(
             f"the group of the queues {', '.join(map(repr, group.names))} was made from entered "
