@@ -1,4 +1,4 @@
-# Sourced: `for_each_package FUNCTION` calls an exported function with each package's name, two at a
+# Sourced: `for_each_package FUNCTION` calls an exported function with each package's name, three at a
 # time, since most of their tests' time is waiting. What each prints comes in one piece; the first
 # failure fails the whole.
 
@@ -9,7 +9,7 @@ for_each_package() {
     export -f "$1" in_one_piece
     export root
     printf '%s\n' "${packages_longest_first[@]}" |
-        xargs -P 2 -I{} bash -euo pipefail -c "in_one_piece $1 {}"
+        xargs -P 3 -I{} bash -euo pipefail -c "in_one_piece $1 {}"
 }
 
 in_one_piece() {
