@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +14,15 @@ import aioboto3
 import boto3
 import pytest
 
-from jobq.core import BackendError, ConfigurationError, Message, QueueDefinition, QueueNotFoundError
+from jobq.core import (
+    AsyncQueueGroup,
+    BackendError,
+    ConfigurationError,
+    Message,
+    QueueDefinition,
+    QueueGroup,
+    QueueNotFoundError,
+)
 from jobq.core.backends import find_async_backend
 from jobq.core.clients import AsyncClientSource
 from jobq.core.interfaces import AsyncClientMaker, AsyncConnected
@@ -134,11 +143,46 @@ def test_a_boto3_client_is_none_for_an_async_queue(client: Any) -> None:
         AsyncSqsStandardQueue("orders", client=client)
 
 
-def test_a_client_that_nobody_entered_is_refused(server: str) -> None:
+@pytest.fixture
+def never_entered(server: str) -> Iterator[Any]:
     manager = opened(server)
-    with pytest.raises(ConfigurationError, match=r"not entered.*async with session\.client"):
-        AsyncSqsStandardQueue("orders", client=manager)
+    yield manager
     manager._coro.close()  # noqa: SLF001 - it warns where it is dropped without
+
+
+@pytest.fixture
+def session() -> Any:
+    return aioboto3.Session()
+
+
+@pytest.mark.parametrize("given", ["client", "never_entered", "session"])
+def test_a_group_over_what_is_no_async_client_sends_nothing(
+    server: str, name: str, given: str, request: pytest.FixtureRequest
+) -> None:
+    async def main() -> None:
+        client = request.getfixturevalue(given)
+        async with AsyncQueueGroup.build(client=client, queues={"q": {"name": name}}) as group:
+            with pytest.raises(ConfigurationError, match=r"session\.client\('sqs'\)"):
+                await group.enqueue("q", "work")
+
+    with SqsStandardQueue.create(name, endpoint_url=server) as queue:
+        asyncio.run(main())
+        assert queue.stats().waiting == 0
+
+
+def test_a_sync_group_over_an_async_client_says_so(server: str) -> None:
+    async def main() -> None:
+        async with opened(server) as client:
+            group = QueueGroup.build(client=client, queues={"q": {"name": "orders"}})
+            with pytest.raises(ConfigurationError, match=r"is an async client.*boto3"):
+                group.enqueue("q", "work")
+
+    asyncio.run(main())
+
+
+def test_a_client_that_nobody_entered_is_refused(never_entered: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"not entered.*async with session\.client"):
+        AsyncSqsStandardQueue("orders", client=never_entered)
 
 
 class TestLoops:

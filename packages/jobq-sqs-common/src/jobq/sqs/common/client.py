@@ -72,6 +72,31 @@ def attempts_of(client: Any) -> int:
     return ATTEMPTS if USER_AGENT in str(extra).split() else 1
 
 
+def check_blocking(client: Any) -> None:
+    """Raise `ConfigurationError` for an async client: its calls would only look made."""
+    if hasattr(client, "__aenter__"):
+        raise ConfigurationError(
+            f"{client!r} is an async client: a sync queue takes one of boto3, or "
+            "client=lambda: boto3.client('sqs'); it goes with the async class"
+        )
+
+
+def check_awaited(client: Any) -> None:
+    """Raise `ConfigurationError` for a boto3 client, which would send before it can't be awaited,
+    for one that wasn't entered, and for what is none.
+    """
+    if not hasattr(client, "__aenter__"):
+        raise ConfigurationError(
+            f"{client!r} is no async client: an async queue takes one of aioboto3, entered, or "
+            "client=lambda: session.client('sqs'); a boto3 client goes with the sync class"
+        )
+    if not hasattr(client, "meta"):
+        raise ConfigurationError(
+            "the client was not entered: use async with session.client('sqs') as client, or "
+            "pass client=lambda: session.client('sqs')"
+        )
+
+
 def info_of(client: Any) -> ConnectionInfo:
     """A client and its limits."""
     config = getattr(getattr(client, "meta", None), "config", None)

@@ -8,7 +8,14 @@ from jobq.core import BackendError, ClientSource, ConfigurationError
 from jobq.core.interfaces import ConnectionInfo
 from jobq.sqs.common import faults
 from jobq.sqs.common.calls import Call
-from jobq.sqs.common.client import ATTEMPTS, ClientOptions, attempts_of, info_of, own_options
+from jobq.sqs.common.client import (
+    ATTEMPTS,
+    ClientOptions,
+    attempts_of,
+    check_blocking,
+    info_of,
+    own_options,
+)
 from jobq.sqs.common.sdk import Sdk
 
 
@@ -36,16 +43,19 @@ class Connection:
         shared = client if isinstance(client, ClientSource) else ClientSource(client)
         self.source = self._own or shared
         self._attempts = ATTEMPTS if client is None else 1
+        self._checked: Any = None
 
     def client(self) -> Any:
-        """Raises `ConfigurationError` where it can't be made, `BackendError` where only its
-        credentials can't be looked up.
+        """Raises `ConfigurationError` where it can't be made or is an async one, `BackendError`
+        where only its credentials can't be looked up.
         """
         try:
             client = self.source()
         except ConfigurationError as error:
             raise self._sdk.of_a_callable(error) from error.__cause__
-        self._attempts = attempts_of(client)
+        if client is not self._checked:
+            check_blocking(client)
+            self._attempts, self._checked = attempts_of(client), client
         return client
 
     def send(self, call: Call) -> dict[str, Any]:

@@ -9,7 +9,14 @@ from jobq.core import BackendError, ConfigurationError
 from jobq.core.clients import AsyncClientSource
 from jobq.sqs.common import faults
 from jobq.sqs.common.aio import sessions
-from jobq.sqs.common.client import ATTEMPTS, ClientOptions, attempts_of, info_of, own_options
+from jobq.sqs.common.client import (
+    ATTEMPTS,
+    ClientOptions,
+    attempts_of,
+    check_awaited,
+    info_of,
+    own_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -65,6 +72,7 @@ class AsyncConnection:
     def __init__(self, sdk: Sdk, client: Any, options: ClientOptions | None = None) -> None:
         self._sdk = sdk
         self._attempts = ATTEMPTS if client is None else 1
+        self._checked: Any = None
         self._shared = isinstance(client, AsyncClientSource)
         if client is None:
             own = options or ClientOptions()
@@ -72,14 +80,17 @@ class AsyncConnection:
         self.source = client if isinstance(client, AsyncClientSource) else _source_of(client)
 
     async def client(self) -> Any:
-        """Raises `ConfigurationError` where it can't be opened, `BackendError` where only its
-        credentials can't be looked up.
+        """Raises `ConfigurationError` where it can't be opened or is no async one, `BackendError`
+        where only its credentials can't be looked up.
         """
         try:
             client = await self.source()
         except ConfigurationError as error:
             raise self._sdk.of_a_callable(error) from error.__cause__
-        self._attempts = attempts_of(client)
+        if client is not self._checked:
+            # What a group's source was given, only its queues can tell from a client of theirs.
+            check_awaited(client)
+            self._attempts, self._checked = attempts_of(client), client
         return client
 
     async def send(self, call: Call) -> dict[str, Any]:
@@ -111,14 +122,5 @@ class AsyncConnection:
 
 def _source_of(client: Any) -> AsyncClientSource:
     if not callable(client) and not isinstance(client, str):
-        if not hasattr(client, "__aenter__"):
-            raise ConfigurationError(
-                f"{client!r} is no async client: an async queue takes one of aioboto3, entered, or "
-                "client=lambda: session.client('sqs'); a boto3 client goes with the sync class"
-            )
-        if not hasattr(client, "meta"):
-            raise ConfigurationError(
-                "the client was not entered: use async with session.client('sqs') as client, or "
-                "pass client=lambda: session.client('sqs')"
-            )
+        check_awaited(client)
     return AsyncClientSource(client)
