@@ -243,7 +243,23 @@ class TestAsyncHooks:
         assert len(bench.events[0].deliveries) == 2
 
     def test_one_that_gives_up_its_receive_cuts_it_not_short(self) -> None:
-        queue, asked, answer = queue_with(1), asyncio.Event(), asyncio.Event()
+        (event,) = self.given_up(queue_with(1), returns)
+        assert len(event.deliveries) == 1
+
+    def test_what_one_raises_that_gave_up_its_receive_fails_that(self) -> None:
+        (event,) = self.given_up(queue_with(0), gives_up)
+        assert isinstance(event, ReceiveFailed)
+        assert isinstance(event.error.__cause__, TimeoutError)
+
+    def test_or_is_a_warning_where_messages_came(self, lines: Lines) -> None:
+        (event,) = self.given_up(queue_with(1), gives_up)
+        assert len(event.deliveries) == 1
+        (warning,) = lines.of("poll_hook_failed")
+        assert "gave up" in warning["exception"]
+
+    def given_up(self, queue: MemoryQueue, ending: Callable[[], int]) -> list[Any]:
+        """What is answered of a receive whose hook ends before it."""
+        asked, answer = asyncio.Event(), asyncio.Event()
 
         class Slow:
             async def claim_batch(self, max_messages: int, **_: Any) -> list[Lease]:
@@ -255,7 +271,7 @@ class TestAsyncHooks:
             receiving = asyncio.ensure_future(call_next())
             await asked.wait()
             receiving.cancel()
-            return 0
+            return ending()
 
         async def main() -> list[Any]:
             outstanding = Outstanding(
@@ -266,9 +282,17 @@ class TestAsyncHooks:
             events: list[Any] = []
             await AsyncPolls({"jobs": source}, outstanding).receive(RECEIVE, events.append)
             assert events == []
+            outstanding.stop_waiting()
             answer.set()
             await asyncio.sleep(0.01)
             return events
 
-        (event,) = asyncio.run(main())
-        assert len(event.deliveries) == 1
+        return asyncio.run(main())
+
+
+def returns() -> int:
+    return 0
+
+
+def gives_up() -> int:
+    raise TimeoutError("gave up")

@@ -217,6 +217,7 @@ class Attempt:
         self._asked = False
         self._deliveries: tuple[Delivery, ...] = ()
         self._failure: BaseException | None = None
+        self._raised: BaseException | None = None
 
     def begin(self) -> bool:
         """Whether to receive; then `came` or `failed` is called next."""
@@ -245,11 +246,17 @@ class Attempt:
         self._returned()
 
     def end(self, raised: BaseException | None = None) -> None:
-        """Answer, once, with what is known by now, unless the receive itself is still out."""
+        """Answer, once, with what is known by now, unless the receive itself is still out.
+
+        What its hooks `raised` while it is out is told with its answer.
+        """
         with self._lock:
+            raised = raised or self._raised
             if self._under_way:
+                self._raised = raised
                 return
             answered, self._answered = self._answered, True
+            self._raised = None
         late = answered or bool(self._deliveries)
         if late and raised is not None and raised is not self._failure:
             self._warn(raised)

@@ -157,8 +157,6 @@ class QueueTasks:
     async def _receive(self, call: Receive) -> None:
         try:
             await self._polls.receive(call, self._put)
-        except asyncio.CancelledError:  # the loop is being closed: nobody waits any more
-            pass
         except BaseException as error:  # noqa: BLE001 - the engine must hear of it
             self._crashed(error)
 
