@@ -188,7 +188,11 @@ class Burst:
 
 
 def _in_memory(subscription: AnySubscription, clock: ManualClock) -> MemoryQueue:
-    queue = subscription.queue if isinstance(subscription, Subscription) else subscription.group
+    if not isinstance(subscription, Subscription):
+        raise ConfigurationError(
+            f"queue {subscription.name!r} is of an async group: run_jobs takes sync groups alone"
+        )
+    queue = subscription.queue
     if not isinstance(queue, MemoryQueue) or queue.server.clock is not clock:
         raise ConfigurationError(
             f"queue {subscription.name!r} is {queue!r}: run_jobs moves time, so it takes "
