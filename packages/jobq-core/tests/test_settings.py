@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jobq.core import ConfigurationError, QueueDefinition, QueueGroup, RetryPolicy
 from jobq.core.memory import MemoryQueue
+from jobq.core.retries import DEFAULT_RETRY, retry_delay
 from jobq.core.setting_keys import KEYS
 from jobq.core.settings import ConnectionSettings, Settings, read_settings
 
@@ -321,6 +322,15 @@ def test_a_named_connection_reads_its_own_keys_and_the_plain_ones_that_lead_to_n
     )
     assert settings.visibility_timeout == 60
     assert settings.retry == RetryPolicy(max_attempts=7, base_delay=2)
+
+
+@pytest.mark.parametrize(("seconds", "longest"), [("2", 900), ("3600", 3600)])
+def test_a_base_delay_that_is_longer_than_usual_is_not_cut(seconds: str, longest: int) -> None:
+    policy = read_settings({**REGION, "JOBQ_RETRY_BASE_DELAY_SECONDS": seconds}).retry
+    assert policy is not None
+    policy = policy.over(DEFAULT_RETRY)
+    assert retry_delay(policy, receive_count=1, random=1) == int(seconds)
+    assert retry_delay(policy, receive_count=30, random=1) == longest
 
 
 def test_what_is_wrong_with_another_connection_does_not_matter() -> None:

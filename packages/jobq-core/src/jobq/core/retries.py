@@ -72,8 +72,10 @@ class RetryAfter(Exception):  # noqa: N818 - an instruction to the worker, not a
         self.seconds = seconds
 
 
-_MAX_DELAY_SECONDS = 900
-DEFAULT_RETRY = RetryPolicy(max_delay=_MAX_DELAY_SECONDS, jitter=True, when_exhausted="redrive")
+USUAL_MAX_DELAY_SECONDS = 900
+DEFAULT_RETRY = RetryPolicy(
+    max_delay=USUAL_MAX_DELAY_SECONDS, jitter=True, when_exhausted="redrive"
+)
 
 
 def retry_delay(policy: RetryPolicy, *, receive_count: int, random: float) -> int | None:
@@ -83,7 +85,7 @@ def retry_delay(policy: RetryPolicy, *, receive_count: int, random: float) -> in
     """
     if policy.base_delay is None:
         return None
-    longest = _MAX_DELAY_SECONDS if policy.max_delay is None else policy.max_delay
+    longest = USUAL_MAX_DELAY_SECONDS if policy.max_delay is None else policy.max_delay
     # The bound keeps a wild receive count from a power that no float holds.
     delay = min(longest, policy.base_delay * 2 ** min(max(receive_count, 1) - 1, 60))
     if policy.jitter is not False:

@@ -176,7 +176,7 @@ SQS_TIMEOUT: Key[float] = Key(
     read=_read_timeout,
     default=30,
     allowed=f"above {LONGEST_WAIT_SECONDS}, at most {_LONGEST_TIMEOUT}",
-    meaning="seconds that each request, and each look-up of credentials, may take",
+    meaning="seconds without an answer after which a request, or a look-up of credentials, fails",
 )
 VISIBILITY_TIMEOUT: Key[float] = Key(
     name="VISIBILITY_TIMEOUT_SECONDS",
@@ -198,7 +198,7 @@ RETRY_BASE_DELAY = Key(
     read=_read_delay,
     shared=True,
     allowed=f"0 to {LONGEST_VISIBILITY_SECONDS}",
-    meaning="seconds until a job that raised runs again, doubled each time",
+    meaning="seconds until a job that raised runs again, doubled each time up to 900, or to itself",
 )
 
 KEYS: tuple[Key[Any], ...] = (

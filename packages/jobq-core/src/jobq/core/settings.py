@@ -11,7 +11,7 @@ from jobq.core.definitions import QueueDefinition
 from jobq.core.errors import ConfigurationError
 from jobq.core.limits import check_queue_name
 from jobq.core.origins import masked
-from jobq.core.retries import RetryPolicy
+from jobq.core.retries import USUAL_MAX_DELAY_SECONDS, RetryPolicy
 from jobq.core.setting_sources import examine
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ def _settings(found: Examined) -> Settings:
     attempts, delay = found.value(keys.MAX_ATTEMPTS), found.value(keys.RETRY_BASE_DELAY)
     retry = None
     if attempts is not None or delay is not None:
-        retry = RetryPolicy(max_attempts=attempts, base_delay=delay)
+        # No variable sets the longest delay: what is usual must not cut a first one that is longer.
+        longest = delay if delay is not None and delay > USUAL_MAX_DELAY_SECONDS else None
+        retry = RetryPolicy(max_attempts=attempts, base_delay=delay, max_delay=longest)
     return Settings(
         connection=ConnectionSettings(
             name=found.connection or keys.DEFAULT_CONNECTION,
