@@ -92,6 +92,21 @@ def test_renewing_closes_the_stale_client_once_and_opens_another_with_the_next_c
     assert len(make.opened) == 2
 
 
+def test_a_source_that_is_closed_while_it_opens_leaves_nothing_open() -> None:
+    make = Maker()
+
+    async def main() -> None:
+        source = AsyncClientSource(make)
+        opening = asyncio.ensure_future(source())
+        await asyncio.sleep(0)
+        await source.close()
+        await opening
+        assert make.closed == make.opened
+
+    asyncio.run(main())
+    assert len(make.opened) == 1
+
+
 @pytest.mark.parametrize("given", [object(), Maker()])
 def test_a_source_made_on_one_loop_is_refused_on_another(given: Any) -> None:
     async def make() -> AsyncClientSource:

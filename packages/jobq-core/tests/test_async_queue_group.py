@@ -338,7 +338,7 @@ def test_a_client_that_only_a_dead_letter_queue_needs_is_closed_with_the_group(
     def by_suffix(definition: QueueDefinition) -> str:
         return "wire2" if definition.name == "grave" else "wire"
 
-    monkeypatch.setattr("jobq.core.aio.backend_name", by_suffix)
+    monkeypatch.setattr("jobq.core.async_entries.backend_name", by_suffix)
 
     async def main() -> None:
         queues = AsyncQueueGroup({"a": {"name": "a", "dead_letter": "grave"}})

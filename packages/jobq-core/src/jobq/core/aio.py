@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import AsyncExitStack
-from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
+from jobq.core.async_entries import AsyncBackends, Entry, Opened
 from jobq.core.async_sending import AsyncSender
-from jobq.core.backends import backend_name, find_async_backend
-from jobq.core.clients import AsyncClientSource, ClientSource
 from jobq.core.errors import ConfigurationError
 from jobq.core.group_definitions import (
     check_requests,
@@ -19,7 +16,6 @@ from jobq.core.group_definitions import (
     find,
     read_definitions,
 )
-from jobq.core.interfaces.backend import AsyncClientMaker, ClientMaker
 from jobq.core.job_requests import JobRequest
 from jobq.core.loops import running_loop
 from jobq.core.middleware import hooks_of
@@ -32,12 +28,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jobq.core.definitions import QueueDefinition
-    from jobq.core.interfaces.backend import AsyncBackend
     from jobq.core.interfaces.queue import AsyncQueue
     from jobq.core.message import AttributeValue, QueueStats
     from jobq.core.middleware import JobMiddleware
     from jobq.core.retries import RetryPolicy
-    from jobq.core.settings import ConnectionSettings, Settings
+    from jobq.core.settings import Settings
 
 
 class AsyncQueueGroup:
@@ -71,11 +66,11 @@ class AsyncQueueGroup:
         self._retry = settings.retry if settings else None
         hooks = hooks_of(self._middleware, "produce")
         self._packings = {name: Packing(name=name, hooks=hooks) for name in self._definitions}
-        self._backends = _Backends(session, client, settings.connection if settings else None)
+        self._backends = AsyncBackends(session, client, settings.connection if settings else None)
         for definition in self._definitions.values():
             if definition.queue is None:
                 self._backends.find(definition)
-        self._entries: dict[AbstractEventLoop, _Entry] = {}
+        self._entries: dict[AbstractEventLoop, Entry] = {}
         self._pid = os.getpid()
 
     @classmethod
@@ -240,7 +235,7 @@ class AsyncQueueGroup:
         packing = find(self._packings, name)
         return AsyncSender(packing=packing, queue=self._here().queues[name])
 
-    def _here(self) -> _Opened:
+    def _here(self) -> Opened:
         entry = self._entry()
         if entry is None or entry.opened is None:
             where = "the running event loop" if running_loop() else "a thread without an event loop"
@@ -250,132 +245,16 @@ class AsyncQueueGroup:
             )
         return entry.opened
 
-    def _entry(self) -> _Entry | None:
+    def _entry(self) -> Entry | None:
         loop = running_loop()
         return None if loop is None or self._pid != os.getpid() else self._entries.get(loop)
 
-    def _made_entry(self) -> _Entry:
+    def _made_entry(self) -> Entry:
         if self._pid != os.getpid():
             # What was entered before a fork belongs to the parent.
             self._entries, self._pid = {}, os.getpid()
         for loop in list(self._entries):
             if loop.is_closed():
                 self._entries.pop(loop, None)
-        made = _Entry(self._definitions, self._backends)
+        made = Entry(self._definitions, self._backends)
         return self._entries.setdefault(asyncio.get_running_loop(), made)
-
-
-class _Backends:
-    """The backends of a group, and the clients of those whose clients belong to no loop."""
-
-    def __init__(self, session: Any, client: Any, settings: ConnectionSettings | None) -> None:
-        if session is not None and client is not None:
-            raise ConfigurationError(
-                "session= and client= were both given: a group opens its clients with one of them"
-            )
-        self.settings = settings
-        self._session = session
-        self._client = client
-        self._found: dict[str, AsyncBackend] = {}
-        self._free: dict[str, ClientSource] = {}
-        self._entered: AsyncClientSource | None = None
-
-    @property
-    def bound(self) -> bool:
-        """Whether a queue stands on a client that was entered before it was given."""
-        return self._entered is not None
-
-    def find(self, definition: QueueDefinition) -> tuple[str, AsyncBackend]:
-        name = backend_name(definition)
-        if name not in self._found:
-            self._found[name] = backend = find_async_backend(name)
-            if isinstance(backend, ClientMaker):
-                make = partial(backend.make_client, self.settings)
-                self._free[name] = ClientSource(make if self._client is None else self._client)
-            elif self._client is not None and self._entered is None:
-                # Also where it is called to open one: an address is refused here.
-                source = AsyncClientSource(self._client)
-                self._entered = None if callable(self._client) else source
-        return name, self._found[name]
-
-    def owner(self, name: str) -> str:
-        """Whose client the queues of a backend stand on: a client that was given has no owner."""
-        return name if self._client is None or name in self._free else ""
-
-    def source(self, name: str) -> ClientSource | AsyncClientSource | None:
-        """What the queues of a backend share on the running loop: a new one, unless it is bound to
-        a loop or to none.
-        """
-        if name in self._free:
-            return self._free[name]
-        if self._client is not None:
-            return self._entered or AsyncClientSource(self._client)
-        backend = self._found[name]
-        if isinstance(backend, AsyncClientMaker):
-            return AsyncClientSource(
-                partial(backend.open_client, self.settings, session=self._session)
-            )
-        return None
-
-
-class _Opened:
-    """The queues of a group on one loop, over the clients that they share there."""
-
-    def __init__(self, backends: _Backends) -> None:
-        self.queues: dict[str, AsyncQueue] = {}
-        self._backends = backends
-        self._sources: dict[str, ClientSource | AsyncClientSource | None] = {}
-        self._stack = AsyncExitStack()
-
-    async def open_all(self, definitions: Mapping[str, QueueDefinition]) -> None:
-        """Make the queues and open their clients, or leave nothing open."""
-        async with self._stack as stack:
-            for name, definition in definitions.items():
-                if definition.queue is not None:
-                    self.queues[name] = cast("AsyncQueue", definition.queue)
-                    continue
-                self.queues[name] = queue = self.open(definition)
-                stack.push_async_callback(queue.close)
-            for source in self._sources.values():
-                if isinstance(source, AsyncClientSource):
-                    await source()
-            self._stack = stack.pop_all()
-
-    def open(self, definition: QueueDefinition) -> AsyncQueue:
-        """A queue for the caller to close."""
-        name, backend = self._backends.find(definition)
-        owner = self._backends.owner(name)
-        if owner not in self._sources:
-            self._sources[owner] = source = self._backends.source(name)
-            if isinstance(source, AsyncClientSource):
-                self._stack.push_async_callback(source.close)
-        return backend(definition, client=self._sources[owner], settings=self._backends.settings)
-
-    async def close(self) -> None:
-        await self._stack.aclose()
-
-
-class _Entry:
-    """How often one loop has entered a group, and what is open there meanwhile."""
-
-    def __init__(self, definitions: Mapping[str, QueueDefinition], backends: _Backends) -> None:
-        self.opened: _Opened | None = None
-        self._definitions = definitions
-        self._backends = backends
-        self._turn = asyncio.Lock()
-        self._times = 0
-
-    async def enter(self) -> None:
-        async with self._turn:
-            if self.opened is None:
-                opened = _Opened(self._backends)
-                await opened.open_all(self._definitions)
-                self.opened = opened
-            self._times += 1
-
-    async def leave(self, *, altogether: bool = False) -> None:
-        async with self._turn:
-            self._times = 0 if altogether else max(0, self._times - 1)
-            if not self._times and self.opened is not None:
-                opened, self.opened = self.opened, None
-                await opened.close()

@@ -136,7 +136,7 @@ class AsyncClientSource:
         The next call opens another, on the loop that it is made on. In a forked child nothing is
         closed: the client is the parent's.
         """
-        if self._manager is None or self._home.forked:
+        if self._home.forked or not (self._manager or self._turn.locked()):
             return
         self._home.check()
         async with self._turn:
