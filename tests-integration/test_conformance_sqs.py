@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from jobq.core import AsyncQueue, Queue
+from jobq.core import AsyncQueue
 from jobq.core.testing.conformance import (
     Excused,
     FifoConformance,
     LoopThread,
     MakeQueue,
     StandardConformance,
-    SyncView,
+    async_queue_maker,
+    queue_maker,
 )
 from jobq.sqs.common.aio.connection import open_client
 from jobq.sqs.common.client import ClientOptions
-from jobq.sqs.common.queue import SqsQueue
 from jobq.sqs.fifo import AsyncSqsFifoQueue, SqsFifoQueue
 from jobq.sqs.standard import AsyncSqsStandardQueue, SqsStandardQueue
 from jobq.sqs.standard.aio import SDK as ASYNC_SDK
@@ -68,27 +66,6 @@ def localstack_client(localstack: str) -> Iterator[Any]:
     client.close()
 
 
-def _maker(create: Callable[..., Queue], client: Any) -> MakeQueue:
-    prefix, numbers = uuid4().hex, count(1)
-
-    def make(
-        *,
-        visibility_timeout: int = 30,
-        dead_letter_queue: Queue | None = None,
-        max_receive_count: int | None = None,
-    ) -> Queue:
-        assert dead_letter_queue is None or isinstance(dead_letter_queue, SqsQueue | SyncView)
-        return create(
-            f"{prefix}-{next(numbers)}",
-            client=client,
-            visibility_timeout=visibility_timeout,
-            dead_letter_queue=dead_letter_queue,
-            max_receive_count=max_receive_count,
-        )
-
-    return make
-
-
 _STANDARD = (
     *_BOTH,
     Excused(
@@ -115,12 +92,7 @@ class Awaited:
     client: Any
 
     def maker(self, create: Callable[..., Coroutine[Any, Any, AsyncQueue]]) -> MakeQueue:
-        def view(name: str, *, dead_letter_queue: SyncView | None, **options: Any) -> SyncView:
-            target = dead_letter_queue and dead_letter_queue.queue
-            queue = self.loop.call(create, name, dead_letter_queue=target, **options)
-            return SyncView(queue, self.loop)
-
-        return _maker(view, self.client)
+        return async_queue_maker(create, self.loop, client=self.client)
 
 
 @contextmanager
@@ -148,7 +120,7 @@ class TestStandardOnMinistack(StandardConformance):
 
     @pytest.fixture
     def make_queue(self, client: Any) -> MakeQueue:
-        return _maker(SqsStandardQueue.create, client)
+        return queue_maker(SqsStandardQueue.create, client=client)
 
 
 class TestFifoOnMinistack(FifoConformance):
@@ -156,7 +128,7 @@ class TestFifoOnMinistack(FifoConformance):
 
     @pytest.fixture
     def make_queue(self, client: Any) -> MakeQueue:
-        return _maker(SqsFifoQueue.create, client)
+        return queue_maker(SqsFifoQueue.create, client=client)
 
 
 class TestAsyncStandardOnMinistack(StandardConformance):
@@ -225,7 +197,7 @@ class TestStandardOnLocalStack(StandardConformance):
 
     @pytest.fixture
     def make_queue(self, localstack_client: Any) -> MakeQueue:
-        return _maker(SqsStandardQueue.create, localstack_client)
+        return queue_maker(SqsStandardQueue.create, client=localstack_client)
 
 
 class TestFifoOnLocalStack(FifoConformance):
@@ -233,7 +205,7 @@ class TestFifoOnLocalStack(FifoConformance):
 
     @pytest.fixture
     def make_queue(self, localstack_client: Any) -> MakeQueue:
-        return _maker(SqsFifoQueue.create, localstack_client)
+        return queue_maker(SqsFifoQueue.create, client=localstack_client)
 
 
 class TestAsyncStandardOnLocalStack(StandardConformance):

@@ -16,7 +16,7 @@ class Forgetful(MemoryQueue):
         return "never sent"
 
 class TestIt(StandardConformance):
-    excused = (Excused("some server", "it forgets", tests={%r}),)
+    excused = (Excused("some server", "it forgets", tests={%r}, always=%s),)
 
     @pytest.fixture
     def make_queue(self):
@@ -29,8 +29,10 @@ class TestIt(StandardConformance):
 NAME = "test_a_message_arrives_as_it_was_sent"
 
 
-def run(pytester: pytest.Pytester, excused: str, queue: str) -> pytest.RunResult:
-    pytester.makepyfile(SUITE % (excused, queue))
+def run(
+    pytester: pytest.Pytester, excused: str, queue: str, *, always: bool = True
+) -> pytest.RunResult:
+    pytester.makepyfile(SUITE % (excused, always, queue))
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-k", NAME, "-rx")
 
 
@@ -44,6 +46,16 @@ def test_an_excused_test_that_passes_fails_the_run(pytester: pytest.Pytester) ->
     result = run(pytester, NAME, "MemoryQueue")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*XPASS(strict)*some server: it forgets*"])
+
+
+@pytest.mark.parametrize(
+    ("queue", "outcome"), [("MemoryQueue", "xpassed"), ("Forgetful", "xfailed")]
+)
+def test_a_fault_that_shows_now_and_then_is_excused_either_way(
+    pytester: pytest.Pytester, queue: str, outcome: str
+) -> None:
+    result = run(pytester, NAME, queue, always=False)
+    result.assert_outcomes(**{outcome: 1})
 
 
 def test_an_excuse_for_a_test_that_is_not_there_fails_the_run(pytester: pytest.Pytester) -> None:

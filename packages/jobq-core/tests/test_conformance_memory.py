@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jobq.core import Queue
 from jobq.core.memory import AsyncMemoryQueue, ManualClock, MemoryQueue, MemoryServer
 from jobq.core.testing.conformance import (
     FifoConformance,
@@ -15,8 +13,9 @@ from jobq.core.testing.conformance import (
     MakeQueue,
     ManualTime,
     StandardConformance,
-    SyncView,
     Timeline,
+    async_queue_maker,
+    queue_maker,
 )
 
 if TYPE_CHECKING:
@@ -34,56 +33,19 @@ def loop() -> Iterator[LoopThread]:
         yield loop
 
 
-def _maker(clock: ManualClock, suffix: str) -> MakeQueue:
+def _maker(clock: ManualClock, *, fifo: bool) -> MakeQueue:
+    return queue_maker(MemoryQueue, fifo=fifo, server=MemoryServer(clock=clock))
+
+
+def _async_maker(clock: ManualClock, loop: LoopThread, *, fifo: bool) -> MakeQueue:
     server = MemoryServer(clock=clock)
-    numbers = count(1)
-
-    def make(
-        *,
-        visibility_timeout: int = 30,
-        dead_letter_queue: Queue | None = None,
-        max_receive_count: int | None = None,
-    ) -> Queue:
-        assert dead_letter_queue is None or isinstance(dead_letter_queue, MemoryQueue)
-        return MemoryQueue(
-            f"queue-{next(numbers)}{suffix}",
-            visibility_timeout=visibility_timeout,
-            dead_letter_queue=dead_letter_queue,
-            max_receive_count=max_receive_count,
-            server=server,
-        )
-
-    return make
-
-
-def _async_maker(clock: ManualClock, suffix: str, loop: LoopThread) -> MakeQueue:
-    server = MemoryServer(clock=clock)
-    numbers = count(1)
-
-    def make(
-        *,
-        visibility_timeout: int = 30,
-        dead_letter_queue: Queue | None = None,
-        max_receive_count: int | None = None,
-    ) -> Queue:
-        dead = dead_letter_queue.queue if isinstance(dead_letter_queue, SyncView) else None
-        assert dead is None or isinstance(dead, AsyncMemoryQueue)
-        queue = AsyncMemoryQueue(
-            f"queue-{next(numbers)}{suffix}",
-            visibility_timeout=visibility_timeout,
-            dead_letter_queue=dead,
-            max_receive_count=max_receive_count,
-            server=server,
-        )
-        return SyncView(queue, loop)
-
-    return make
+    return async_queue_maker(AsyncMemoryQueue, loop, fifo=fifo, server=server)
 
 
 class TestMemoryStandard(StandardConformance):
     @pytest.fixture
     def make_queue(self, clock: ManualClock) -> MakeQueue:
-        return _maker(clock, "")
+        return _maker(clock, fifo=False)
 
     @pytest.fixture
     def timeline(self, clock: ManualClock) -> Timeline:
@@ -93,7 +55,7 @@ class TestMemoryStandard(StandardConformance):
 class TestMemoryFifo(FifoConformance):
     @pytest.fixture
     def make_queue(self, clock: ManualClock) -> MakeQueue:
-        return _maker(clock, ".fifo")
+        return _maker(clock, fifo=True)
 
     @pytest.fixture
     def timeline(self, clock: ManualClock) -> Timeline:
@@ -103,7 +65,7 @@ class TestMemoryFifo(FifoConformance):
 class TestAsyncMemoryStandard(StandardConformance):
     @pytest.fixture
     def make_queue(self, clock: ManualClock, loop: LoopThread) -> MakeQueue:
-        return _async_maker(clock, "", loop)
+        return _async_maker(clock, loop, fifo=False)
 
     @pytest.fixture
     def timeline(self, clock: ManualClock) -> Timeline:
@@ -113,7 +75,7 @@ class TestAsyncMemoryStandard(StandardConformance):
 class TestAsyncMemoryFifo(FifoConformance):
     @pytest.fixture
     def make_queue(self, clock: ManualClock, loop: LoopThread) -> MakeQueue:
-        return _async_maker(clock, ".fifo", loop)
+        return _async_maker(clock, loop, fifo=True)
 
     @pytest.fixture
     def timeline(self, clock: ManualClock) -> Timeline:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from jobq.core import Queue
-from jobq.core.testing.conformance import Excused, FifoConformance, LoopThread, MakeQueue, SyncView
+from jobq.core.testing.conformance import (
+    Excused,
+    FifoConformance,
+    LoopThread,
+    MakeQueue,
+    async_queue_maker,
+    queue_maker,
+)
 from jobq.sqs.common.aio.connection import open_client
 from jobq.sqs.common.client import ClientOptions
 from jobq.sqs.fifo import AsyncSqsFifoQueue, SqsFifoQueue
@@ -28,6 +32,12 @@ _EXCUSED = (
             "test_a_lease_that_ran_out_deletes_nothing",
             "test_an_older_receipt_deletes_nothing",
         },
+    ),
+    Excused(
+        _SERVER,
+        "two receives at once may get the same message",
+        tests={"test_four_threads_get_each_message_once"},
+        always=False,
     ),
     Excused(_SERVER, "no StartMessageMoveTask", tests={"test_dead_letters_can_be_moved_back"}),
     Excused(
@@ -60,24 +70,7 @@ class TestFifoOnMoto(FifoConformance):
 
     @pytest.fixture
     def make_queue(self, client: Any) -> MakeQueue:
-        prefix, numbers = uuid4().hex, count(1)
-
-        def make(
-            *,
-            visibility_timeout: int = 30,
-            dead_letter_queue: Queue | None = None,
-            max_receive_count: int | None = None,
-        ) -> Queue:
-            assert dead_letter_queue is None or isinstance(dead_letter_queue, SqsFifoQueue)
-            return SqsFifoQueue.create(
-                f"{prefix}-{next(numbers)}",
-                client=client,
-                visibility_timeout=visibility_timeout,
-                dead_letter_queue=dead_letter_queue,
-                max_receive_count=max_receive_count,
-            )
-
-        return make
+        return queue_maker(SqsFifoQueue.create, client=client)
 
 
 class TestAsyncFifoOnMoto(FifoConformance):
@@ -85,28 +78,8 @@ class TestAsyncFifoOnMoto(FifoConformance):
 
     @pytest.fixture
     def make_queue(self, server: str) -> Iterator[MakeQueue]:
-        prefix, numbers = uuid4().hex, count(1)
         with LoopThread() as loop:
             opened = open_client(SDK, ClientOptions(endpoint_url=server))
             client = loop.call(opened.__aenter__)
-
-            def make(
-                *,
-                visibility_timeout: int = 30,
-                dead_letter_queue: Queue | None = None,
-                max_receive_count: int | None = None,
-            ) -> Queue:
-                dead = dead_letter_queue.queue if isinstance(dead_letter_queue, SyncView) else None
-                assert dead is None or isinstance(dead, AsyncSqsFifoQueue)
-                queue = loop.call(
-                    AsyncSqsFifoQueue.create,
-                    f"{prefix}-{next(numbers)}",
-                    client=client,
-                    visibility_timeout=visibility_timeout,
-                    dead_letter_queue=dead,
-                    max_receive_count=max_receive_count,
-                )
-                return SyncView(queue, loop)
-
-            yield make
+            yield async_queue_maker(AsyncSqsFifoQueue.create, loop, client=client)
             loop.call(opened.__aexit__, None, None, None)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from jobq.core import Queue
 from jobq.core.testing.conformance import (
     Excused,
     LoopThread,
     MakeQueue,
     StandardConformance,
-    SyncView,
+    async_queue_maker,
+    queue_maker,
 )
 from jobq.sqs.common.aio.connection import open_client
 from jobq.sqs.common.client import ClientOptions
@@ -33,6 +31,12 @@ _EXCUSED = (
             "test_an_older_receipt_holds_nothing",
         },
     ),
+    Excused(
+        _SERVER,
+        "two receives at once may get the same message",
+        tests={"test_four_threads_get_each_message_once"},
+        always=False,
+    ),
     Excused(_SERVER, "no StartMessageMoveTask", tests={"test_dead_letters_can_be_moved_back"}),
 )
 
@@ -42,24 +46,7 @@ class TestStandardOnMoto(StandardConformance):
 
     @pytest.fixture
     def make_queue(self, client: Any) -> MakeQueue:
-        prefix, numbers = uuid4().hex, count(1)
-
-        def make(
-            *,
-            visibility_timeout: int = 30,
-            dead_letter_queue: Queue | None = None,
-            max_receive_count: int | None = None,
-        ) -> Queue:
-            assert dead_letter_queue is None or isinstance(dead_letter_queue, SqsStandardQueue)
-            return SqsStandardQueue.create(
-                f"{prefix}-{next(numbers)}",
-                client=client,
-                visibility_timeout=visibility_timeout,
-                dead_letter_queue=dead_letter_queue,
-                max_receive_count=max_receive_count,
-            )
-
-        return make
+        return queue_maker(SqsStandardQueue.create, client=client)
 
 
 class TestAsyncStandardOnMoto(StandardConformance):
@@ -67,28 +54,8 @@ class TestAsyncStandardOnMoto(StandardConformance):
 
     @pytest.fixture
     def make_queue(self, server: str) -> Iterator[MakeQueue]:
-        prefix, numbers = uuid4().hex, count(1)
         with LoopThread() as loop:
             opened = open_client(SDK, ClientOptions(endpoint_url=server))
             client = loop.call(opened.__aenter__)
-
-            def make(
-                *,
-                visibility_timeout: int = 30,
-                dead_letter_queue: Queue | None = None,
-                max_receive_count: int | None = None,
-            ) -> Queue:
-                dead = dead_letter_queue.queue if isinstance(dead_letter_queue, SyncView) else None
-                assert dead is None or isinstance(dead, AsyncSqsStandardQueue)
-                queue = loop.call(
-                    AsyncSqsStandardQueue.create,
-                    f"{prefix}-{next(numbers)}",
-                    client=client,
-                    visibility_timeout=visibility_timeout,
-                    dead_letter_queue=dead,
-                    max_receive_count=max_receive_count,
-                )
-                return SyncView(queue, loop)
-
-            yield make
+            yield async_queue_maker(AsyncSqsStandardQueue.create, loop, client=client)
             loop.call(opened.__aexit__, None, None, None)

@@ -11,12 +11,14 @@ class Excused:
     """Tests that a server fails through a fault of its own.
 
     They run as strict xfails: one that passes fails the run, so that the excuse goes when the
-    fault does. A test is named by its function, or with its parameter: `test_x[empty body]`.
+    fault does, unless the fault shows only now and then: with `always=False` they may pass. A test
+    is named by its function, or with its parameter: `test_x[empty body]`.
     """
 
     server: str
     reason: str
     tests: AbstractSet[str]
+    always: bool = True
 
     def covers(self, name: str, function: str) -> bool:
         return bool({name, function} & self.tests)
