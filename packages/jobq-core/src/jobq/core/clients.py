@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class ClientSource:
-    """Hands out a client: the one it was given, or one that it makes once per process.
+    """Hands out a client: the one it was given, or one that it makes, once per process until
+    it is renewed.
 
     Calling it returns the client. A client that was given ready-made and used before a fork is
     refused after it (`ConfigurationError`): two processes on one socket read each other's replies.

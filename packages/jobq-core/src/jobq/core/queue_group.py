@@ -40,9 +40,10 @@ class QueueGroup:
     """Sync queues under short names, with what a worker must know of each.
 
     `queues` maps each name to a `QueueDefinition` or a mapping of its fields. `client` is an SDK
-    client or a callable that makes one, called once per process; all queues of the group share it.
-    Without one, the queues of each backend share a client of that backend's own. `settings` are
-    what `from_env` reads: those clients are made by them.
+    client or a callable that makes one; all queues of the group share it. Without one, the queues
+    of each backend share a client of that backend's own. `settings` are what `from_env` reads:
+    those clients are made by them. A client is made once per process, and anew only while no
+    credentials were found.
 
     Building does no IO, so a group may be built at import and before a fork. Raises
     `ConfigurationError` and `BackendNotInstalledError`.

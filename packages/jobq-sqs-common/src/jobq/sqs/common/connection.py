@@ -31,9 +31,9 @@ def connect(
 
 
 class Connection:
-    """A client that was handed in (`client`: one, or a callable that makes one, called once per
-    process), or else one of its own, made once per process with `options`. Nothing is made before
-    the first call. A client made while no credentials were found is made anew with the next call.
+    """A client that was handed in (`client`: one, or a callable that makes one), or else one of its
+    own, made with `options`. Nothing is made before the first call, and then once per process; a
+    client made while no credentials were found is made anew with the next call.
     """
 
     def __init__(self, sdk: Sdk, client: Any, options: ClientOptions | None = None) -> None:

@@ -36,10 +36,10 @@ T = TypeVar("T")
 class SqsQueue:
     """An SQS queue, by URL, or by a name that is looked up on first use.
 
-    `client` is a boto3 SQS client, or a callable that makes one, called once per process. Without
-    one the queue makes its own, once per process and with its first call, from `endpoint_url`,
-    `region_name` and boto3's own configuration, and `close()` closes it. Raises
-    `ConfigurationError` for a queue of the other kind.
+    `client` is a boto3 SQS client, or a callable that makes one. Without one the queue makes its
+    own with its first call, from `endpoint_url`, `region_name` and boto3's own configuration, and
+    `close()` closes it. Either way one is made once per process, and anew only while no credentials
+    were found. Raises `ConfigurationError` for a queue of the other kind.
 
     Implements `jobq.core.Queue`; safe to use from several threads. A send over a client that jobq
     made is tried up to three times where the error is retryable; a client that was handed in keeps

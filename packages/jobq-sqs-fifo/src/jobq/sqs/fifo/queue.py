@@ -22,9 +22,10 @@ SDK = Sdk(
 class SqsFifoQueue(SqsQueue):
     """An SQS FIFO queue, by URL, or by a name that is looked up on first use.
 
-    `client` is a boto3 SQS client, or a callable that makes one, called once per process. Without
-    one the queue makes its own, once per process and with its first call, from `endpoint_url`,
-    `region_name` and boto3's own configuration, and `close()` closes it.
+    `client` is a boto3 SQS client, or a callable that makes one. Without one the queue makes its
+    own with its first call, from `endpoint_url`, `region_name` and boto3's own configuration, and
+    `close()` closes it. Either way one is made once per process, and anew only while no credentials
+    were found.
 
     Every message needs a group id, and its group is received in order, one batch at a time. A send
     carries the message's deduplication id, or a fresh one. A receive whose reply was lost is asked

@@ -22,9 +22,10 @@ SDK = Sdk(
 class SqsStandardQueue(SqsQueue):
     """An SQS standard queue, by URL, or by a name that is looked up on first use.
 
-    `client` is a boto3 SQS client, or a callable that makes one, called once per process. Without
-    one the queue makes its own, once per process and with its first call, from `endpoint_url`,
-    `region_name` and boto3's own configuration, and `close()` closes it.
+    `client` is a boto3 SQS client, or a callable that makes one. Without one the queue makes its
+    own with its first call, from `endpoint_url`, `region_name` and boto3's own configuration, and
+    `close()` closes it. Either way one is made once per process, and anew only while no credentials
+    were found.
 
     A message may be delayed up to 900 s. A group id is passed on: SQS then shares the queue fairly
     among groups, and orders nothing.
