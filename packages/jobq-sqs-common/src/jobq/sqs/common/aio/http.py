@@ -5,6 +5,8 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from jobq.core.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,7 +17,15 @@ _LARGE_BYTES = 2**20
 def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
     """A class of client options like aiobotocore's (`config`), for clients that follow no redirect,
     as botocore's never do: aiohttp would, with the message and the credentials' token, to any host.
+
+    Raises `ConfigurationError` where `http_session` isn't built as aiobotocore 2.25's is, so that
+    nothing could be kept from following them.
     """
+    if not hasattr(http_session, "_get_session"):
+        raise ConfigurationError(
+            f"{http_session.__module__}.{http_session.__qualname__} of the aiobotocore that is "
+            "installed can't be kept from following redirects: async queues need aioboto3 below 16"
+        )
 
     class HttpSession(http_session):
         async def _get_session(self, proxy_url: Any) -> Any:
