@@ -36,7 +36,7 @@ def by_environment(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", bench.proxy.url)
 
 
-def test_fifty_concurrent_sends_take_as_long_as_one(bench: Bench) -> None:
+def test_fifty_concurrent_sends_wait_for_no_connection(bench: Bench) -> None:
     queue = bench.queue("jobs")
     bench.proxy.intercept = breakages.late(LATENCY)
     session = aioboto3.Session()
