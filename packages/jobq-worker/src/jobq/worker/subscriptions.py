@@ -20,18 +20,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
-    """One queue under its name, with its definition, its group's hooks and its group's retry level.
-
-    `open_dead_letter` asks where its dead-letter queue is; None: there is none.
-    """
+class Served:
+    """One queue under its name, with its definition, and its group's hooks and retry level."""
 
     name: str
-    queue: Queue
     definition: QueueDefinition
     poll_hooks: tuple[Hook, ...] = ()
     consume_hooks: tuple[Hook, ...] = ()
-    open_dead_letter: Callable[[], Queue | None]
     environment_retry: RetryPolicy | None = None
 
     @property
@@ -44,25 +39,20 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsyncSubscription:
+class Subscription(Served):
+    """`open_dead_letter` asks where the queue's dead-letter queue is; None: there is none."""
+
+    queue: Queue
+    open_dead_letter: Callable[[], Queue | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncSubscription(Served):
     """The same for a queue of an async `group`, whose calls are for a loop that has entered it."""
 
-    name: str
     group: AbstractAsyncContextManager[object]
-    definition: QueueDefinition
-    poll_hooks: tuple[Hook, ...] = ()
-    consume_hooks: tuple[Hook, ...] = ()
     open_queue: Callable[[], Awaitable[AsyncQueue]]
     open_dead_letter: Callable[[], Awaitable[AsyncQueue | None]]
-    environment_retry: RetryPolicy | None = None
-
-    @property
-    def route(self) -> Route:
-        return Route(
-            hooks=self.consume_hooks,
-            retry=self.definition.retry,
-            environment_retry=self.environment_retry,
-        )
 
 
 AnySubscription: TypeAlias = Subscription | AsyncSubscription

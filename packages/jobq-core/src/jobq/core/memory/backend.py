@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from jobq.core.errors import ConfigurationError
 from jobq.core.memory.aio import AsyncMemoryQueue
@@ -32,66 +32,41 @@ class Servers:
         return self._made.setdefault((os.getpid(), settings.name), MemoryServer())
 
 
-class MemoryBackend:
-    """Makes handles on the queues of a `MemoryServer`, which is the `client` of this backend.
-
-    Queues made with one server and one name are one queue; a group has a server of its own unless
-    it is given one, so two groups share nothing by accident. With `settings` all queues of that
-    connection's `name` in this process are on one server, sync and async ones.
-    """
-
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
-
-    def __call__(
-        self, definition: QueueDefinition, *, client: Any = None, settings: Any = None
-    ) -> MemoryQueue:
-        """A queue by the definition's name, or by the last part of its URL."""
-        return _open(MemoryQueue, definition, client, settings, self._servers)
-
-    def make_client(self, settings: Any = None) -> MemoryServer:
-        return self._servers.server(settings)
-
-
-class AsyncMemoryBackend:
+class MemoryBackend(Generic[Q]):
     """Makes handles on the queues of a `MemoryServer`, which is the `client` of this backend.
 
     Queues made with one server and one name are one queue; a group has a server of its own unless
     it is given one, so two groups share nothing by accident. With `settings` all queues of that
     connection's `name` in this process are on one server, sync and async ones.
 
-    A server belongs to no loop, so this is a `ClientMaker`: the loops of a group share it.
+    A server belongs to no loop, so the loops of an async group share it.
     """
 
-    def __init__(self, servers: Servers) -> None:
+    def __init__(self, kind: type[Q], servers: Servers) -> None:
+        self._kind = kind
         self._servers = servers
 
     def __call__(
         self, definition: QueueDefinition, *, client: Any = None, settings: Any = None
-    ) -> AsyncMemoryQueue:
+    ) -> Q:
         """A queue by the definition's name, or by the last part of its URL."""
-        return _open(AsyncMemoryQueue, definition, client, settings, self._servers)
+        server: MemoryServer | Callable[[], MemoryServer] | None = client
+        if server is None and settings is not None:
+            server = partial(self.make_client, settings)
+        given = cast("object", server)
+        if not (server is None or callable(server) or isinstance(given, MemoryServer)):
+            raise ConfigurationError(
+                f"the client of an in-memory queue is a MemoryServer, not {client!r}: "
+                "pass client=MemoryServer(), or none"
+            )
+        name = definition.name or (definition.url or "").rstrip("/").rpartition("/")[2]
+        default = 30 if definition.visibility_timeout is None else definition.visibility_timeout
+        return self._kind(name, visibility_timeout=default, server=server)
 
     def make_client(self, settings: Any = None) -> MemoryServer:
         return self._servers.server(settings)
-
-
-def _open(
-    kind: type[Q], definition: QueueDefinition, client: Any, settings: Any, servers: Servers
-) -> Q:
-    server: MemoryServer | Callable[[], MemoryServer] | None = client
-    if server is None and settings is not None:
-        server = partial(servers.server, settings)
-    if not (server is None or callable(server) or isinstance(cast("object", server), MemoryServer)):
-        raise ConfigurationError(
-            f"the client of an in-memory queue is a MemoryServer, not {client!r}: "
-            "pass client=MemoryServer(), or none"
-        )
-    name = definition.name or (definition.url or "").rstrip("/").rpartition("/")[2]
-    default = 30 if definition.visibility_timeout is None else definition.visibility_timeout
-    return kind(name, visibility_timeout=default, server=server)
 
 
 _servers = Servers()
-backend = MemoryBackend(_servers)
-async_backend = AsyncMemoryBackend(_servers)
+backend = MemoryBackend(MemoryQueue, _servers)
+async_backend = MemoryBackend(AsyncMemoryQueue, _servers)
