@@ -144,5 +144,5 @@ class FifoQueue(RuleBasedStateMachine):
         assert sorted(lease.body for lease in leases) == sorted(self.model.dead)
 
 
-FifoQueue.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+FifoQueue.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 test_a_fifo_store_agrees_with_the_model = FifoQueue.TestCase

@@ -6,11 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import settings
 
 from jobq.core import Capabilities
 from jobq.core.limits import FIFO
 from jobq.sqs.common.calls import Call, Flow, drive
 from jobq.sqs.common.queue_calls import QueueCalls
+
+# How long an example takes says something about the machine, which may be busy.
+settings.register_profile("jobq", deadline=None)
+settings.load_profile("jobq")
 
 T = TypeVar("T")
 Step = dict[str, Any] | BaseException | Callable[[Call], dict[str, Any]]
