@@ -8,7 +8,7 @@ import pytest
 import structlog
 from working import Lines
 
-from jobq.core.memory import MemoryQueue
+from jobq.core.memory import AsyncMemoryQueue, MemoryQueue, MemoryServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
@@ -35,5 +35,16 @@ def short_bursts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def jobs() -> MemoryQueue:
-    return MemoryQueue("jobs")
+def server() -> MemoryServer:
+    return MemoryServer()
+
+
+@pytest.fixture
+def jobs(server: MemoryServer) -> MemoryQueue:
+    return MemoryQueue("jobs", server=server)
+
+
+@pytest.fixture
+def async_jobs(server: MemoryServer) -> AsyncMemoryQueue:
+    """The async twin of `jobs`: one queue with it."""
+    return AsyncMemoryQueue("jobs", server=server)

@@ -7,8 +7,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobq.core import Lease, QueueGroup
-from jobq.core.memory import MemoryQueue
+from jobq.core import AsyncQueueGroup, Lease, QueueGroup
+from jobq.core.memory import AsyncMemoryQueue, MemoryQueue
 from jobq.worker import Worker
 
 if TYPE_CHECKING:
@@ -96,3 +96,16 @@ def last_line(lines: Lines) -> dict[str, Any]:
     classes = ("started", "refused", "taken_over", "given_back", "left")
     assert line["received"] == sum(line[one] for one in classes)
     return line
+
+
+def own_loops() -> set[str]:
+    """The loops of workers that are there."""
+    return {one.name for one in threading.enumerate() if one.name.endswith("-loop")}
+
+
+def async_group_of(
+    *queues: AsyncMemoryQueue, middleware: Sequence[JobMiddleware] = (), **definition: Any
+) -> AsyncQueueGroup:
+    return AsyncQueueGroup(
+        {queue.name: {"queue": queue, **definition} for queue in queues}, middleware
+    )
