@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as limited
 from hypothesis import strategies as st
 
 from jobq.core import ConfigurationError, QueueDefinition, QueueGroup, RetryPolicy
@@ -467,6 +468,7 @@ def test_a_queue_made_by_hand_stays_as_it_is() -> None:
     assert defined == QueueDefinition(queue=queue, dead_letter="dead", visibility_timeout=300)
 
 
+@limited(max_examples=30)  # each looks at what is installed
 @given(name=st.from_regex(r"[A-Za-z0-9_-]{1,60}", fullmatch=True), fifo=st.booleans())
 def test_over_one_backend_a_name_leads_to_the_same_queue_with_and_without_its_suffix(
     name: str, *, fifo: bool
