@@ -148,6 +148,9 @@ WRONG: list[tuple[dict[str, str], str]] = [
     ({"JOBQ_SQS_QUEUE_PREFX": "staging-"}, "nothing: JOBQ_SQS_QUEUE_PREFIX does"),
     ({"JOBQ_SQS_ENDPOINT_URL": "https://a.example"}, "nothing: JOBQ_SQS_ENDPOINT does"),
     ({"JOBQ_REGION": "eu-west-1"}, "nothing: JOBQ_SQS_REGION does"),
+    ({"JOBQ_SQS_REIGON": "eu-west-1"}, "nothing: JOBQ_SQS_REGION does"),
+    ({"JOBQ_MAX_ATEMPTS": "4"}, "nothing: JOBQ_MAX_ATTEMPTS does"),
+    ({"JOBQ_TIMEOUT": "60"}, "nothing: JOBQ_SQS_TIMEOUT does"),
     ({"JOBQ_VISIBILITY_TIMEOUT": "60"}, "nothing: JOBQ_VISIBILITY_TIMEOUT_SECONDS does"),
     ({"JOBQ_SQS_VISIBILITY_TIMEOUT_SECONDS": "60"}, "JOBQ_VISIBILITY_TIMEOUT_SECONDS does"),
     ({"JOBQ_DEFAULT_SQS_REGION": "eu-west-1"}, "nothing: JOBQ_SQS_REGION does"),
@@ -341,7 +344,25 @@ def test_what_is_wrong_with_another_connection_does_not_matter() -> None:
     assert read_settings({**REPORTS, **wrong_plain}, "reports").connection.timeout == 30
 
 
-@pytest.mark.parametrize("variable", ["JOBQ_QUEUES", "JOBQ_CONCURRENCY", "JOBQ_LOG_LEVEL", "JOBQ_"])
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "JOBQ_",
+        "JOBQ_QUEUES",
+        "JOBQ_CONCURRENCY",
+        "JOBQ_LOG_LEVEL",
+        "JOBQ_NAME",
+        "JOBQ_SQS_QUEUE_NAME",
+        "JOBQ_SQS_QUEUE_URL",
+        "JOBQ_SHUTDOWN_TIMEOUT_SECONDS",
+        # Kubernetes sets these for services named jobq and jobq-sqs.
+        "JOBQ_PORT",
+        "JOBQ_SERVICE_HOST",
+        "JOBQ_SQS_PORT",
+        "JOBQ_SQS_SERVICE_HOST",
+        "JOBQ_SQS_PORT_4566_TCP_ADDR",
+    ],
+)
 def test_an_application_s_own_variables_are_let_alone(variable: str) -> None:
     assert read_settings({**REGION, variable: "4"}) == read_settings(REGION)
 

@@ -20,7 +20,10 @@ def read_origin(text: str) -> str:
     if scheme not in ("http", "https"):
         raise ValueError("it must begin with https://, or with http:// for plain text")
     if not _is_host(host):
-        raise ValueError("it must name a host, as in https://sqs.eu-west-1.amazonaws.com")
+        raise ValueError(
+            "it must name a host, of letters, digits, '-' and '.' alone, as in "
+            "https://sqs.eu-west-1.amazonaws.com"
+        )
     if not (port is None or (re.fullmatch("[0-9]{1,5}", port) and 1 <= int(port) <= 65535)):
         raise ValueError("its port must be a number, 1 to 65535")
     return text

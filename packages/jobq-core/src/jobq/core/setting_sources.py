@@ -21,6 +21,7 @@ from jobq.core.setting_keys import (
     prefix_of,
     read_connection_name,
 )
+from jobq.core.setting_slips import meant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,16 +37,17 @@ _CREDENTIALS = (
     "AWS_ROLE_ARN",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
     "AWS_SHARED_CREDENTIALS_FILE",
     "AWS_CONFIG_FILE",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 )
 # botocore reads these where a client is given no endpoint; the more special one counts.
 _FOREIGN_ENDPOINTS = ("AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL")
 _ANY_CONNECTION = re.compile(rf"{PREFIX}([A-Z][A-Z0-9_]*)_({'|'.join(key.name for key in KEYS)})\Z")
-# Measured on the part that follows `JOBQ_`: SQS_TIMEOUT_SECONDS is 0.73 like SQS_TIMEOUT.
-_ALIKE = 0.7
 _HIDDEN = "***"
 
 
@@ -257,12 +259,12 @@ def _aws(found: Examined, environ: Mapping[str, str]) -> list[Setting]:
 
 
 def _misspelt(environ: Mapping[str, str], name: str) -> list[Setting]:
-    """Variables that nothing reads and that look much like one that this connection reads."""
+    """Variables that nothing reads, by slips in the names of those that this connection reads."""
     found: list[Setting] = []
     for variable in sorted(environ):
-        meant = _meant(variable, environ, name)
-        if meant is not None and _text(environ, variable) is not None:
-            problem = f"{variable} is set and means nothing: {meant} does; rename it, or unset it"
+        key = _meant(variable, environ, name)
+        if key is not None and _text(environ, variable) is not None:
+            problem = f"{variable} is set and means nothing: {key} does; rename it, or unset it"
             found.append(Setting(key=variable, value=_HIDDEN, source=variable, problem=problem))
     return found
 
@@ -273,20 +275,12 @@ def _meant(variable: str, environ: Mapping[str, str], name: str) -> str | None:
     read |= {key.variable(DEFAULT_CONNECTION) for key in KEYS}
     if not variable.startswith(PREFIX) or variable in read or _elsewhere(variable, environ, name):
         return None
-    from difflib import get_close_matches
-
     own = variable.startswith(prefix)
     near = PREFIX if not own else prefix
     wanted = [key.name for key in KEYS if own or key.shared]
     wanted += [CONNECTION_NAME.removeprefix(PREFIX)] if near == PREFIX else []
-    text = variable.removeprefix(near)
-    # Their first word tells the keys of SQS from the others, however long the rest is.
-    kin = [one for one in wanted if one.startswith("SQS_") == text.startswith("SQS_")]
-    for candidates in (kin, wanted):
-        alike = get_close_matches(text, candidates, n=1, cutoff=_ALIKE)
-        if alike:
-            return f"{near}{alike[0]}"
-    return None
+    key = meant(variable.removeprefix(near), wanted)
+    return None if key is None else f"{near}{key}"
 
 
 def _elsewhere(variable: str, environ: Mapping[str, str], name: str) -> bool:
