@@ -1,10 +1,12 @@
 """A web app that sends jobs, and works them off in the same process.
 
-    uv run examples/web_app.py
+    JOBQ_CONNECTION=memory uv run examples/web_app.py
+    curl -X POST http://127.0.0.1:8000/customers/ada
 
-takes requests on 127.0.0.1:8000 until SIGTERM or Ctrl-C. Its queues come from the environment: with
-JOBQ_CONNECTION=memory it needs nothing else, with JOBQ_CONNECTION=sqs and JOBQ_SQS_REGION it uses
-`shop-mail` and `shop-ledger.fifo` on AWS.
+takes requests on 127.0.0.1 (PORT, or 8000) until SIGTERM or Ctrl-C. Its queues come from the
+environment: in memory it needs nothing else. With JOBQ_CONNECTION=sqs and JOBQ_SQS_REGION, or with
+what `jobq local` prints, it uses the queues `shop-mail` and `shop-ledger.fifo`, which have to be
+there; without them the worker says so, and ends the app.
 
 One definition serves both sides. A request sends over the clients of the app's loop; the worker
 opens its own, on its own loop. So a handler that keeps the app's loop busy costs no lease.
