@@ -67,8 +67,13 @@ def test_names_become_what_the_page_says(number: int) -> None:
 
 
 def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    program = ("python", "-c", f"{block}\nprint(message_id)")
+    blocks = re.findall(
+        r"^```python\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE
+    )
+    for name, block in blocks:
+        (tmp_path / name).write_text(block)
+    assert [name for name, _ in blocks] == ["jobs.py", "send.py"]
+    program = ("python", "-c", "import send; print(send.queues.stats()['my-app-ledger'].waiting)")
     ended = run(*program, folder=tmp_path, more={"JOBQ_CONNECTION": "memory"})
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.strip()
+    assert ended.stdout.splitlines()[-1] == "1"

@@ -184,8 +184,8 @@ VISIBILITY_TIMEOUT: Key[float] = Key(
     default=300,
     shared=True,
     allowed=f"1 to {LONGEST_VISIBILITY_SECONDS}",
-    meaning="seconds that a received message stays hidden, where a queue's definition says nothing: "
-    "sent with every receive, in place of the queue's own",
+    meaning="seconds that a received message stays hidden, where a queue's definition says "
+    "nothing: sent with every receive, in place of the queue's own",
 )
 MAX_ATTEMPTS = Key(
     name="MAX_ATTEMPTS",
