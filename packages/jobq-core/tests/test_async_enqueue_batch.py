@@ -366,3 +366,40 @@ def test_a_second_cancellation_waits_for_no_hook() -> None:
         asyncio.run(main())
     finally:
         release.set()
+
+
+@pytest.mark.parametrize("error", [SystemExit("hook"), KeyboardInterrupt("hook")])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_exit_that_a_hook_raises_reaches_the_caller_and_ends_no_loop(
+    error: BaseException, *, after: bool
+) -> None:
+    class Leaves(JobMiddleware):
+        async def produce(self, job: Job, call_next: Any) -> str:
+            if after:
+                await call_next(job)
+            raise error
+
+    async def main() -> str:
+        async with async_group(AsyncTray(), Leaves()) as queues:
+            with pytest.raises(type(error), match="hook"):
+                await queues.enqueue_batch("default", requests_of(2))
+        return "the loop goes on"
+
+    assert asyncio.run(main()) == "the loop goes on"
+
+
+def test_a_batch_that_is_thrown_away_ends_its_chains() -> None:
+    class Waits(JobMiddleware):
+        async def produce(self, job: Job, call_next: Any) -> str:
+            await asyncio.sleep(60)
+            return await call_next(job)
+
+    async def main() -> None:
+        async with async_group(AsyncTray(), Waits()) as queues:
+            sending = queues.enqueue_batch("default", requests_of(2))
+            sending.send(None)
+            sending.close()
+            await asyncio.sleep(0.01)
+            assert len(asyncio.all_tasks()) == 1, "a chain is left over"
+
+    asyncio.run(main())

@@ -61,6 +61,10 @@ class AsyncSender:
             for (chain, _), result in zip(waiting, results, strict=True):
                 chain.resume(result)
             await _until_ended(chains)
+        except GeneratorExit:
+            for chain in chains:
+                chain.task.cancel()
+            raise
         except BaseException as error:
             await _give_up(chains, error)
             raise
@@ -88,7 +92,7 @@ class AsyncSender:
         raised: list[BaseException] = []
         for chain in chains:
             try:
-                results.append(PublishResult(chain.task.result()))
+                results.append(PublishResult(chain.result()))
             except BaseException as error:  # noqa: BLE001 - raised once each item has its result
                 raised.append(error)
                 results.append(chain.sent or PublishResult(error=unsent(error)))
@@ -120,6 +124,13 @@ class _Chain:
     def waits(self) -> bool:
         return self.parcel is not None and not (self._gate.done() or self.task.done())
 
+    def result(self) -> str:
+        """What the ended chain returned, or raises what it raised."""
+        answer, error = self.task.result()
+        if error is not None:
+            raise error
+        return answer
+
     def resume(self, result: PublishResult) -> None:
         self.sent = result
         if not self.waits:  # the hooks gave it up while it was being sent
@@ -138,10 +149,14 @@ class _Chain:
         else:
             self.task.cancel()
 
-    async def _run(self, job: Job) -> str:
+    async def _run(self, job: Job) -> tuple[str, BaseException | None]:
         packing = self._packing
-        answer = await call_async(packing.hooks, self._send, job, queue=packing.name)
-        return packing.message_id(answer, self.sent.message_id if self.sent else None)
+        try:
+            answer = await call_async(packing.hooks, self._send, job, queue=packing.name)
+            return packing.message_id(answer, self.sent.message_id if self.sent else None), None
+        except (KeyboardInterrupt, SystemExit) as error:
+            # A task that raises one ends its loop: it is for whoever awaits the batch.
+            return "", error
 
     async def _send(self, job: Job) -> str:
         self.parcel = self._packing.pack(self._request, job, self._capabilities)
@@ -149,8 +164,10 @@ class _Chain:
             self.stands.set_result(None)
         return await self._gate
 
-    def _note_end(self, task: asyncio.Task[str]) -> None:
+    def _note_end(self, task: asyncio.Task[tuple[str, BaseException | None]]) -> None:
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            error = task.result()[1]
         if self.stands.done():
             return
         if error is None:
@@ -168,7 +185,7 @@ async def _until_waiting(chains: list[_Chain]) -> None:
     for position, chain in enumerate(chains):
         if chain.task.done():
             try:
-                chain.task.result()
+                chain.result()
             except BaseException as error:
                 add_position(error, position)
                 raise
