@@ -190,6 +190,20 @@ def test_no_credentials(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.value.__cause__ is not None
 
 
+@pytest.mark.parametrize("variable", ["AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID"])
+def test_credentials_with_a_line_break_are_in_no_message(
+    kind: Kind, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "FwoGZXIvYXdzEXAMPLE\n")
+    with (
+        kind(URLS[kind], endpoint_url="http://127.0.0.1:9") as queue,
+        pytest.raises(BackendError, match=r"line break.*credentials") as raised,
+    ):
+        queue.publish(MESSAGE)
+    assert raised.value.denied
+    assert "FwoG" not in str(raised.value)
+
+
 def test_no_region(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     with pytest.raises(ConfigurationError, match=r"region_name=.*AWS_DEFAULT_REGION") as raised:

@@ -85,6 +85,8 @@ UNKNOWN_REPLY = "UnknownReply"
 NO_CREDENTIALS = "NoCredentialsError"
 _LONGEST_TEXT = 300
 _DRIFTED = re.compile("expired|not yet current|is now (earlier|later)|skew", re.IGNORECASE)
+# Said by http.client with the whole value, and by aiohttp without.
+_BAD_HEADER = re.compile("invalid header|in headers", re.IGNORECASE)
 _BAD_RECEIPT = re.compile(
     "receipt ?handle|not available for visibility timeout change", re.IGNORECASE
 )
@@ -116,6 +118,13 @@ def read(error: BaseException) -> Fault:
     if isinstance(response, Mapping):
         operation = getattr(error, "operation_name", None)
         return _read_response(cast("Mapping[str, Any]", response), operation)
+    if _BAD_HEADER.search(str(error)):
+        # All that comes from outside and goes into a header is secret, or a client's own config.
+        return Fault(
+            kind="credentials",
+            code=type(error).__name__,
+            text="they hold a line break, or another character that no header may have",
+        )
     names = {cls.__name__ for cls in type(error).__mro__}
     kinds: list[Kind] = [kind for kind, known in _SDK_NAMES.items() if names & known]
     return Fault(
