@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobq.core import ConfigurationError
 from jobq.core.limits import check_queue_name
 from jobq.sqs.common import replies, requests
 
 if TYPE_CHECKING:
-    from jobq.sqs.common.calls import Flow
+    from jobq.sqs.common.calls import Call, Flow
 
 
 def full_name(name: str, *, fifo: bool) -> str:
@@ -34,12 +34,21 @@ def check_kind(name_or_url: str, *, fifo: bool) -> None:
 class Address:
     """A queue's URL, or its name until the URL was looked up.
 
-    Threads that find it unknown at the same moment each look it up; they find the same.
+    Threads that find it unknown at the same moment each look it up; they find the same. So do
+    tasks, unless the driver makes all but one wait.
     """
 
     def __init__(self, name_or_url: str) -> None:
         self.name = name_or_url.rpartition("/")[2]
         self._url = name_or_url if "://" in name_or_url else None
+
+    def answers(self, call: Call) -> dict[str, Any] | None:
+        """The reply to this call, where it looks up what is known."""
+        return {"QueueUrl": self._url} if self._url and self.asks(call) else None
+
+    def asks(self, call: Call) -> bool:
+        """Whether this call looks up the URL."""
+        return call.operation == requests.LOOKUP and call == requests.url_of(self.name)
 
     def url(self) -> Flow[str]:
         if self._url is None:

@@ -105,11 +105,14 @@ def attributes(url: str) -> Call:
     return Call("get_queue_attributes", {"QueueUrl": url, "AttributeNames": ["All"]})
 
 
+LOOKUP = "get_queue_url"
+
+
 def url_of(name: str, account: str | None = None) -> Call:
     arguments = {"QueueName": name}
     if account:
         arguments["QueueOwnerAWSAccountId"] = account
-    return Call("get_queue_url", arguments)
+    return Call(LOOKUP, arguments)
 
 
 def create(name: str, attributes: Mapping[str, str]) -> Call:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SettleResult,
     )
     from jobq.core.interfaces import ConnectionInfo
-    from jobq.sqs.common.calls import Flow
+    from jobq.sqs.common.calls import Call, Flow
     from jobq.sqs.common.sdk import Sdk
 
 T = TypeVar("T")
@@ -72,6 +72,7 @@ class AsyncSqsQueue:
             jitter=random.random,
             new_id=new_id,
         )
+        self._looking_up: asyncio.Event | None = None
 
     @classmethod
     async def create(
@@ -208,4 +209,19 @@ class AsyncSqsQueue:
         await self.close()
 
     async def _run(self, flow: Flow[T]) -> T:
-        return await calls.adrive(flow, send=self._connection.send, sleep=asyncio.sleep)
+        return await calls.adrive(flow, send=self._send, sleep=asyncio.sleep)
+
+    async def _send(self, call: Call) -> dict[str, Any]:
+        address = self._calls.address
+        if not address.asks(call):
+            return await self._connection.send(call)
+        # All tasks that meet a new queue at once wait for one of them to look it up.
+        if self._looking_up is not None:
+            await self._looking_up.wait()
+            return address.answers(call) or await self._connection.send(call)
+        self._looking_up = found = asyncio.Event()
+        try:
+            return await self._connection.send(call)
+        finally:
+            self._looking_up = None
+            found.set()
