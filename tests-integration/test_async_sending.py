@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from typing import Any
 
@@ -11,11 +12,12 @@ import breakages
 import pytest
 from aiobotocore.config import AioConfig
 from bench import Bench
+from sqs_proxy import Forward, Reply, Request
 
 from jobq.core import AsyncQueueGroup, ConfigurationError, Message
 from jobq.sqs.standard import AsyncSqsStandardQueue
 
-LATENCY = 0.2
+LATENCY = 0.5
 SENDS = 50
 
 
@@ -80,3 +82,45 @@ def test_a_queue_of_one_loop_is_refused_on_another(bench: Bench) -> None:
         first.run_until_complete(queue.close())
     finally:
         first.close()
+
+
+def test_tasks_that_meet_a_new_queue_at_once_look_it_up_once(bench: Bench) -> None:
+    queue = bench.queue("jobs")
+    bench.proxy.intercept = breakages.late(0.05)
+
+    async def main() -> None:
+        group = AsyncQueueGroup.build(queues={"jobs": {"name": queue.name}})
+        async with group:
+            await asyncio.gather(*(group.enqueue("jobs", "work", {"n": n}) for n in range(20)))
+
+    asyncio.run(main())
+    asked = [exchange.request.operation for exchange in bench.proxy.exchanges]
+    assert (asked.count("GetQueueUrl"), asked.count("SendMessage")) == (1, 20)
+
+
+def test_a_send_that_is_out_while_its_group_is_left_is_not_repeated(
+    bench: Bench, recwarn: pytest.WarningsRecorder
+) -> None:
+    queue = bench.queue("jobs")
+    asked: list[str] = []
+
+    def note(request: Request, forward: Forward) -> Reply:
+        asked.append(request.operation)
+        time.sleep(LATENCY)
+        return forward(request)
+
+    bench.proxy.intercept = note
+
+    async def main() -> None:
+        group = AsyncQueueGroup.build(queues={"jobs": {"name": queue.name}})
+        async with group:
+            await group.enqueue("jobs", "warm")
+            sending = asyncio.create_task(group.enqueue("jobs", "work"))
+            await asyncio.sleep(LATENCY / 2)
+        with pytest.raises(ConfigurationError, match="its group was left"):
+            await sending
+
+    asyncio.run(main())
+    gc.collect()
+    assert asked.count("SendMessage") == 2
+    assert [str(one.message) for one in recwarn if "nclosed" in str(one.message)] == []

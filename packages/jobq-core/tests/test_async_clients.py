@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Maker:
-    """Opens clients, slowly, and keeps what became of them."""
+    """Opens and closes clients, slowly, and keeps what became of them."""
 
     def __init__(self) -> None:
         self.opened: list[object] = []
@@ -30,6 +30,7 @@ class Maker:
         client = object()
         self.opened.append(client)
         yield client
+        await asyncio.sleep(0.01)
         self.closed.append(client)
 
 
@@ -105,6 +106,43 @@ def test_a_source_that_is_closed_while_it_opens_leaves_nothing_open() -> None:
 
     asyncio.run(main())
     assert len(make.opened) == 1
+
+
+def test_who_asks_around_a_close_shares_one_new_client() -> None:
+    make = Maker()
+
+    async def main() -> None:
+        source = AsyncClientSource(make)
+        await source()
+        closing = asyncio.ensure_future(source.close())
+        await asyncio.sleep(0)
+        before = asyncio.ensure_future(source())
+        await closing
+        assert await source() is await before
+        await source.close()
+
+    asyncio.run(main())
+    assert len(make.opened) == 2
+    assert make.closed == make.opened
+
+
+def test_a_source_that_opens_no_more_once_it_is_closed_says_so() -> None:
+    make = Maker()
+
+    async def main() -> None:
+        source = AsyncClientSource(make, reopens=False)
+        opening = asyncio.ensure_future(source())
+        await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(source())
+        closing = asyncio.ensure_future(source.close())
+        await asyncio.wait([opening, waiting, closing])
+        for late in (waiting, asyncio.ensure_future(source())):
+            with pytest.raises(ConfigurationError, match="closed when its group was left"):
+                await late
+        await source.close()
+
+    asyncio.run(main())
+    assert make.closed == make.opened
 
 
 @pytest.mark.parametrize("given", [object(), Maker()])

@@ -67,12 +67,11 @@ class AsyncBackends:
         if name in self._free:
             return self._free[name]
         if self._client is not None:
-            return self._entered or AsyncClientSource(self._client)
+            return self._entered or AsyncClientSource(self._client, reopens=False)
         backend = self._found[name]
         if isinstance(backend, AsyncClientMaker):
-            return AsyncClientSource(
-                partial(backend.open_client, self.settings, session=self._session)
-            )
+            open_client = partial(backend.open_client, self.settings, session=self._session)
+            return AsyncClientSource(open_client, reopens=False)
         return None
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 from jobq.core.errors import ConfigurationError, JobqError
-from jobq.core.loops import Home
+from jobq.core.loops import Home, LoopLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,10 +94,11 @@ class AsyncClientSource:
     of one. `await source()` returns the client, opened with the first call. It belongs to the loop
     that runs where the source is made, else to that of its first use: on another one, and after a
     fork, it is refused (`ConfigurationError`). What opening one raises is the cause of a
-    `ConfigurationError`.
+    `ConfigurationError`. Once `close()` was called, the next call opens another client, or is
+    refused where `reopens` is false.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, *, reopens: bool = True) -> None:
         if isinstance(client, str):
             raise ConfigurationError(
                 "client must be an SDK client that was entered, or a callable that returns an "
@@ -110,40 +110,53 @@ class AsyncClientSource:
             "an async client",
             "give each loop its own, such as AsyncQueueGroup.build(session=aioboto3.Session(), …)",
         )
-        self._turn = asyncio.Lock()
+        self._reopens = reopens
+        self._closed = False
+        self._turn = LoopLock()
         self._manager: AbstractAsyncContextManager[Any] | None = None
         self._opened: Any = None
 
     async def __call__(self) -> Any:
-        self._home.check()
+        self._check()
         if not callable(self._given):
             return self._given
         if self._manager is None:
-            async with self._turn:
+            async with self._turn.here():
+                self._check()  # it may have been closed meanwhile
                 if self._manager is None:
                     self._manager, self._opened = await _open(self._given)
         return self._opened
 
     async def renew(self, stale: Any) -> None:
         """Close `stale` if it is the client that was opened here: the next call opens another."""
-        self._home.check()
-        async with self._turn:
+        self._check()
+        async with self._turn.here():
             if stale is self._opened:
                 await self._close()
 
     async def close(self) -> None:
         """Close the client that was opened here; one that was given is the caller's.
 
-        The next call opens another, on the loop that it is made on. In a forked child nothing is
-        closed: the client is the parent's.
+        Where the source `reopens`, it belongs to the loop of its next call from then on. In a
+        forked child nothing is closed: the client is the parent's.
         """
-        if self._home.forked or not (self._manager or self._turn.locked()):
+        if self._home.forked:
+            return
+        self._closed = not self._reopens
+        if not (self._manager or self._turn.locked()):
             return
         self._home.check()
-        async with self._turn:
+        async with self._turn.here():
             await self._close()
-        self._home.leave()
-        self._turn = asyncio.Lock()
+            self._home.leave()
+
+    def _check(self) -> None:
+        self._home.check()
+        if self._closed and callable(self._given):
+            raise ConfigurationError(
+                "the async client was closed when its group was left, maybe while a call was out: "
+                "stay inside of `async with` until all calls have come back"
+            )
 
     async def _close(self) -> None:
         manager, self._manager, self._opened = self._manager, None, None

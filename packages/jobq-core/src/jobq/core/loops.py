@@ -1,4 +1,4 @@
-"""The loop that something belongs to."""
+"""The loop that something belongs to, and a lock that goes along."""
 
 from __future__ import annotations
 
@@ -58,6 +58,24 @@ class Home:
 
     def _settle(self, loop: AbstractEventLoop) -> None:
         self._loop, self._pid = ref(loop), os.getpid()
+
+
+class LoopLock:
+    """A lock for one loop at a time: on another one it is a new one."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._loop: ref[AbstractEventLoop] | None = None
+
+    def here(self) -> asyncio.Lock:
+        """That of the running loop."""
+        running = asyncio.get_running_loop()
+        if self._loop is None or self._loop() is not running:
+            self._lock, self._loop = asyncio.Lock(), ref(running)
+        return self._lock
+
+    def locked(self) -> bool:
+        return self._lock.locked()
 
 
 def running_loop() -> AbstractEventLoop | None:
