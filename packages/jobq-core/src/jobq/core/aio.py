@@ -40,7 +40,9 @@ class AsyncQueueGroup:
 
     `queues` maps each name to a `QueueDefinition` or a mapping of its fields. It is used inside
     `async with`, which opens its queues and clients for the running loop; loops that enter it at
-    once have clients of their own, and one that enters it twice leaves it with the second exit.
+    once have clients of their own, and one that enters it twice leaves it with the second exit. A
+    call that is out then is cut, and raises: what it asked for may have been done all the same.
+    Opening clients takes time, so enter once for the life of a program, not for each request.
 
     `session`, an `aioboto3.Session`, makes those clients, or `client` does: a callable that returns
     an async context manager of one. A group over an SDK client that was entered already only
