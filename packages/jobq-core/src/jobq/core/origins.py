@@ -76,9 +76,17 @@ def _split(text: str) -> tuple[str, str, str | None]:
 
 def _is_host(host: str) -> bool:
     if host.startswith("[") and host.endswith("]"):
-        try:
-            return bool(ipaddress.IPv6Address(host[1:-1]))
-        except ValueError:
-            return False
+        return _is_address(ipaddress.IPv6Address, host[1:-1])
     labels = host.removesuffix(".").split(".")
+    if labels[-1].isdigit():
+        # Short forms such as 127.1 are an address to some clients, and nothing to others.
+        return _is_address(ipaddress.IPv4Address, host)
     return len(host) <= _LONGEST_HOST and all(map(_LABEL.match, labels))
+
+
+def _is_address(kind: type[ipaddress.IPv4Address | ipaddress.IPv6Address], text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
