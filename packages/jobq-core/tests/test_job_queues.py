@@ -100,7 +100,8 @@ def test_the_plugin_loads_neither_the_suite_nor_the_queues() -> None:
     code = (
         "import sys, jobq.core.testing.plugin; "
         "print([m for m in sys.modules if m.startswith(('jobq.core.memory', "
-        "'jobq.core.testing.conformance', 'jobq.core.testing.job_queues'))])"
+        "'jobq.core.testing.conformance', 'jobq.core.testing.job_queues', "
+        "'jobq.core.testing.async_job_queues'))])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

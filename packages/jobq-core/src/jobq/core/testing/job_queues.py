@@ -36,10 +36,11 @@ class JobQueues(QueueGroup):
         clock: ManualClock | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
+        self.server = MemoryServer(clock=self.clock)
         super().__init__(
             {name: _in_memory(name, definition) for name, definition in queues.items()},
             middleware,
-            client=MemoryServer(clock=self.clock),
+            client=self.server,
         )
 
 

@@ -1,4 +1,4 @@
-"""The pytest plugin of jobq-core: the fixture `job_queues`.
+"""The pytest plugin of jobq-core: the fixtures `job_queues` and `async_job_queues`.
 
 No queue and no suite is imported until a fixture is used.
 """
@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from jobq.core.aio import AsyncQueueGroup
     from jobq.core.definitions import QueueDefinition
     from jobq.core.memory import ManualClock
     from jobq.core.testing.job_queues import JobQueues
@@ -51,3 +52,15 @@ def job_queues(
 
     with JobQueues(job_queue_definitions, clock=job_clock) as queues:
         yield queues
+
+
+@pytest.fixture
+def async_job_queues(job_queues: JobQueues) -> AsyncQueueGroup:
+    """The queues of `job_queues` as an `AsyncQueueGroup`, to put in the place of an application's.
+
+    What is sent over it, `job_queues` holds. The handlers of `run_jobs` find it entered; any other
+    coroutine needs `async with async_job_queues:` around it, as with every group.
+    """
+    from jobq.core.testing.async_job_queues import async_twin
+
+    return async_twin(job_queues)
