@@ -14,6 +14,7 @@ pytest_plugins = ["pytester"]
 LATE = (
     "jobq.core.memory",
     "jobq.core.testing.job_queues",
+    "jobq.core.testing.async_job_queues",
     "jobq.worker.testing.run_jobs",
     "jobq.worker.testing.burst",
     "jobq.worker.testing.inline",

@@ -41,7 +41,6 @@ from jobq.worker.testing.travel import Travel
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from jobq.core.memory import ManualClock
     from jobq.core.testing.job_queues import JobQueues
     from jobq.worker.engine.commands import Command
     from jobq.worker.engine.events import Event, Finished
@@ -70,8 +69,8 @@ class Burst:
         seconds: float | None,
         through: tuple[type[BaseException], ...],
     ) -> None:
+        servers = {_in_memory(one, queues).server for one in subscriptions}
         clock = queues.clock
-        servers = {_in_memory(one, clock).server for one in subscriptions}
         # What a worker warns of at its start is for whoever operates the queues.
         starting = Starting(options, warn=_say_nothing, pause=clock.advance, random=_most)
         prepared = starting.prepare(subscriptions, handlers)
@@ -187,13 +186,14 @@ class Burst:
             ) from self._failures.last
 
 
-def _in_memory(subscription: AnySubscription, clock: ManualClock) -> MemoryQueue:
+def _in_memory(subscription: AnySubscription, queues: JobQueues) -> MemoryQueue:
     if not isinstance(subscription, Subscription):
         raise ConfigurationError(
-            f"queue {subscription.name!r} is of an async group: run_jobs takes sync groups alone"
+            f"queue {subscription.name!r} is of an async group: run_jobs receives from job_queues, "
+            "a sync one, and enters async_job_queues for handlers to send over"
         )
     queue = subscription.queue
-    if not isinstance(queue, MemoryQueue) or queue.server.clock is not clock:
+    if not isinstance(queue, MemoryQueue) or queue.server.clock is not queues.clock:
         raise ConfigurationError(
             f"queue {subscription.name!r} is {queue!r}: run_jobs moves time, so it takes "
             "MemoryQueues alone, made with clock=job_clock"

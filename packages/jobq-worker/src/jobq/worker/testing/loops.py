@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Generator
+    from contextlib import AbstractAsyncContextManager
     from contextvars import Context
 
 T = TypeVar("T")
@@ -27,6 +30,15 @@ class OwnLoop:
 
     def __exit__(self, *_: object) -> None:
         self._runner.close()
+
+    @contextmanager
+    def inside(self, manager: AbstractAsyncContextManager[object]) -> Generator[None]:
+        """Have the manager entered on the loop while the context is open."""
+        self.run(manager.__aenter__(), context=copy_context())
+        try:
+            yield
+        finally:
+            self.run(manager.__aexit__(None, None, None), context=copy_context())
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, context: Context) -> T:
         """Block until it ends, in a task whose context is `context`."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from jobq.core import AsyncQueueGroup
     from jobq.core.testing.job_queues import JobQueues
     from jobq.worker.testing.run_jobs import AsyncRunJobs, RunJobs
 
@@ -23,16 +24,19 @@ _NEVER_A_JOBS_OWN = (
 
 
 @pytest.fixture
-def run_jobs(job_queues: JobQueues) -> RunJobs:
-    """Runs what is in `job_queues` as a burst does: `run_jobs(handlers, **worker_options)`."""
+def run_jobs(job_queues: JobQueues, async_job_queues: AsyncQueueGroup) -> RunJobs:
+    """Runs what is in `job_queues` as a burst does: `run_jobs(handlers, **worker_options)`.
+
+    Async handlers send further jobs over `async_job_queues`, which it enters for them.
+    """
     from jobq.worker.testing.run_jobs import RunJobs
 
-    return RunJobs(job_queues, through=_NEVER_A_JOBS_OWN)
+    return RunJobs(job_queues, async_queues=async_job_queues, through=_NEVER_A_JOBS_OWN)
 
 
 @pytest.fixture
-def run_jobs_async(job_queues: JobQueues) -> AsyncRunJobs:
+def run_jobs_async(job_queues: JobQueues, async_job_queues: AsyncQueueGroup) -> AsyncRunJobs:
     """The same for a test that is a coroutine: awaited, and on its loop."""
     from jobq.worker.testing.run_jobs import AsyncRunJobs
 
-    return AsyncRunJobs(job_queues, through=_NEVER_A_JOBS_OWN)
+    return AsyncRunJobs(job_queues, async_queues=async_job_queues, through=_NEVER_A_JOBS_OWN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -16,7 +17,9 @@ from jobq.worker.testing.loops import OwnLoop, loop_is_running
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
+    from jobq.core import AsyncQueueGroup
     from jobq.core.testing.job_queues import JobQueues
     from jobq.worker.dispatch import Dispatcher, Record
     from jobq.worker.engine.commands import Run
@@ -33,13 +36,21 @@ class RunJobs:
     call's own. Retries come at their full delay, without jitter. A handler that moves the clock
     past its visibility timeout loses its lease: nothing extends it meanwhile.
 
+    `async_queues`, the `async_twin` of `queues`, is entered on the loop of the async handlers, so
+    that they may `await async_queues.enqueue(…)`: what they send runs too.
+
     An exception in `through` leaves the call, where others are the job's own.
     """
 
     def __init__(
-        self, queues: JobQueues, *, through: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+        self,
+        queues: JobQueues,
+        *,
+        async_queues: AsyncQueueGroup | None = None,
+        through: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
     ) -> None:
         self._queues = queues
+        self._entered: AbstractAsyncContextManager[object] = async_queues or nullcontext()
         self._through = through
 
     def __call__(
@@ -60,7 +71,7 @@ class RunJobs:
                 "meanwhile: use the fixture run_jobs_async, and `await run_jobs_async(…)`"
             )
         burst = _burst(self._queues, handlers, options, seconds=seconds, through=self._through)
-        with OwnLoop() as loop:
+        with OwnLoop() as loop, loop.inside(self._entered):
             steps = burst.steps()
             try:
                 run = next(steps)
@@ -74,9 +85,14 @@ class AsyncRunJobs:
     """The same on the running loop: async handlers run there, sync ones in a thread."""
 
     def __init__(
-        self, queues: JobQueues, *, through: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+        self,
+        queues: JobQueues,
+        *,
+        async_queues: AsyncQueueGroup | None = None,
+        through: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
     ) -> None:
         self._queues = queues
+        self._entered: AbstractAsyncContextManager[object] = async_queues or nullcontext()
         self._through = through
 
     async def __call__(
@@ -87,13 +103,14 @@ class AsyncRunJobs:
         **options: Unpack[WorkerOptions],
     ) -> JobRuns:
         burst = _burst(self._queues, handlers, options, seconds=seconds, through=self._through)
-        steps = burst.steps()
-        try:
-            run = next(steps)
-            while True:
-                run = steps.send(await _run_async(burst.dispatcher, run))
-        except StopIteration as end:
-            return end.value
+        async with self._entered:
+            steps = burst.steps()
+            try:
+                run = next(steps)
+                while True:
+                    run = steps.send(await _run_async(burst.dispatcher, run))
+            except StopIteration as end:
+                return end.value
 
 
 def _burst(
