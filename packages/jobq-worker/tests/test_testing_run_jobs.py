@@ -277,11 +277,18 @@ def test_what_comes_back_too_often_goes_to_the_dead_letter_queue(job_clock: Manu
 def test_jobs_that_would_come_back_forever_are_an_error_that_says_so(
     job_queues: JobQueues, run_jobs: RunJobs
 ) -> None:
-    error = ValueError("always")
+    errors = [ValueError(f"failure {number}") for number in range(1, 30)]
+
+    def greet(payload: object) -> None:
+        raise errors.pop(0)
+
+    first = errors[0]
+    job_queues.enqueue("default", "other")
     job_queues.enqueue("default", "greet")
     with pytest.raises(JobqError, match=r"'greet'.*forever.*max_receive_count") as raised:
-        run_jobs({"greet": Flaky(job_queues.clock, times=999, error=error)})
-    assert raised.value.__cause__ is error
+        run_jobs({"greet": greet, "other": Flaky(job_queues.clock, times=1)})
+    assert "20 times, first with ValueError: failure 1. It" in str(raised.value)
+    assert raised.value.__cause__ is first
 
 
 # --- how handlers run ---------------------------------------------------------------------------

@@ -178,12 +178,13 @@ class Burst:
 
     def _check_receives(self, run: Run) -> None:
         if run.queue in self._endless and run.lease.receive_count > MOST_RECEIVES:
-            fields = run.job.fields
+            error = self._failures.first_of(run.lease)
+            first = f", first with {type(error).__name__}: {error}" if error else ""
             raise JobqError(
-                f"job type {fields.get('job_type')!r} of queue {run.queue!r} failed "
-                f"{MOST_RECEIVES} times and would come back forever: give the queue a "
+                f"job type {run.job.fields.get('job_type')!r} of queue {run.queue!r} failed "
+                f"{MOST_RECEIVES} times{first}. It would come back forever: give the queue a "
                 "dead-letter queue and max_receive_count, or stop in time with seconds=…"
-            ) from self._failures.last
+            ) from error
 
 
 def _in_memory(subscription: AnySubscription, queues: JobQueues) -> MemoryQueue:

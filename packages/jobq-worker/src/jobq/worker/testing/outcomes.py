@@ -77,13 +77,18 @@ class Failures:
         watched = [one for hook in route.hooks for one in (outer, hook)]
         return replace(route, hooks=(*watched, inner))
 
-    @property
-    def last(self) -> BaseException | None:
-        return next(reversed(self._errors.values()), None)
-
     def of(self, lease: Lease) -> BaseException | None:
         """What the run of this delivery failed of."""
         return self._errors.get((lease.message_id, lease.receive_count))
+
+    def first_of(self, lease: Lease) -> BaseException | None:
+        """What the message failed of the first time that it did."""
+        mine = (
+            error
+            for (message_id, _), error in self._errors.items()
+            if message_id == lease.message_id
+        )
+        return next(mine, None)
 
     def take(self, lease: Lease) -> BaseException | None:
         """The same, and forget it."""
