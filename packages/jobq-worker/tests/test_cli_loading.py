@@ -97,6 +97,59 @@ def test_a_syntax_error_is_shown_with_its_place(folder: Path) -> None:
     assert "SyntaxError" in said
 
 
+FROM_ENV = """from jobq.core import QueueGroup
+
+queues = QueueGroup.from_env(["default"])
+"""
+
+
+def test_what_jobq_refuses_inside_the_module_is_one_line_with_its_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_CONNECTION", "nowhere")
+    (folder / "shop.py").write_text(FROM_ENV)
+    said = refusal("shop:worker")
+    assert said.startswith(f"{folder / 'shop.py'}:3: JOBQ_CONNECTION")
+    assert "\n" not in said
+
+
+def test_its_place_is_that_of_the_module_which_asked_for_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_CONNECTION", "nowhere")
+    (folder / "queues.py").write_text(FROM_ENV)
+    (folder / "shop.py").write_text("import queues\n")
+    assert refusal("shop:worker").startswith(f"{folder / 'queues.py'}:3: ")
+
+
+def test_its_place_is_not_in_what_jobq_calls_meanwhile(folder: Path) -> None:
+    (folder / "shop.py").write_text(
+        "from jobq.core import JobqError, QueueGroup\n"
+        "class Definitions(dict):\n"
+        "    def items(self):\n"
+        "        raise JobqError('no')\n"
+        "QueueGroup(Definitions(a={'name': 'a'}))\n"
+    )
+    assert refusal("shop:worker") == f"{folder / 'shop.py'}:5: no"
+
+
+def test_its_place_is_the_import_where_a_part_of_jobq_refuses_to_be_imported(folder: Path) -> None:
+    (folder / "jobq").mkdir()
+    (folder / "jobq" / "broken.py").write_text(
+        "from jobq.core import JobqError\nraise JobqError('no')\n"
+    )
+    (folder / "shop.py").write_text("import importlib\nimportlib.import_module('jobq.broken')\n")
+    assert refusal("shop:worker") == f"{folder / 'shop.py'}:2: no"
+    assert refusal("jobq.broken:worker") == "module 'jobq.broken': no"
+
+
+def test_what_an_application_refuses_in_the_words_of_jobq_is_told_alike(folder: Path) -> None:
+    (folder / "shop.py").write_text(
+        "from jobq.core import ConfigurationError\nraise ConfigurationError('no such shop')\n"
+    )
+    assert refusal("shop:worker") == f"{folder / 'shop.py'}:2: no such shop"
+
+
 def test_a_missing_name_is_told_the_workers_that_are_there(folder: Path) -> None:
     (folder / "shop.py").write_text(APPLICATION)
     assert refusal("shop:wrker") == "module 'shop' has no 'wrker': the workers there are worker"

@@ -88,8 +88,18 @@ def test_an_option_that_can_not_work_exits_2_and_says_why(
 def test_a_module_that_is_missing_exits_2_without_a_traceback(folder: Path) -> None:
     ended = run_jobq("worker", "store:worker", folder=folder)
     assert ended.returncode == 2
-    assert ended.stderr.startswith("Error: no module 'store'")
+    assert ended.stderr.startswith("jobq worker: no module 'store'")
     assert "Traceback" not in ended.stderr
+
+
+def test_a_wrong_environment_is_one_line_and_exit_2(folder: Path) -> None:
+    text = "from jobq.core import QueueGroup\nqueues = QueueGroup.from_env(['default'])\n"
+    (folder / "shop.py").write_text(text)
+    ended = run_jobq("worker", "shop:worker", folder=folder, JOBQ_CONNECTION="nowhere")
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"jobq worker: {folder / 'shop.py'}:2: JOBQ_CONNECTION")
+    assert ended.stdout == ""
 
 
 def test_a_setting_that_can_not_work_is_one_line_and_exit_1(folder: Path) -> None:

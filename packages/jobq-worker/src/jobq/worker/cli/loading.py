@@ -6,20 +6,24 @@ import importlib
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from jobq.core import JobqError
 from jobq.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from types import ModuleType, TracebackType
+    from types import FrameType, ModuleType, TracebackType
 
 
 class LoadError(click.ClickException):
     """There is no worker to run: what is wrong, and what to do."""
 
     exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"jobq worker: {self.message}", file, err=True)
 
 
 def load_worker(target: str) -> Worker:
@@ -61,6 +65,8 @@ def _import(name: str) -> ModuleType:
                 f"directory that holds it, or correct its name{ending}"
             ) from None
         raise _failed(name, error) from error
+    except JobqError as error:
+        raise _refused(name, error) from error
     except Exception as error:
         raise _failed(name, error) from error
 
@@ -74,15 +80,37 @@ def _failed(name: str, error: Exception) -> LoadError:
     return LoadError(f"module {name!r} can't be imported; correct what it raised:\n\n{said}")
 
 
+def _refused(name: str, error: JobqError) -> LoadError:
+    """Such an error says what to do; of the traceback, where it was asked for is worth telling."""
+    return LoadError(f"{_place_of(error.__traceback__) or f'module {name!r}'}: {error}")
+
+
+def _place_of(frame: TracebackType | None) -> str | None:
+    """FILE:LINE of the application's last call, before jobq's own code began."""
+    place, frame = None, _application_frames(frame)
+    while frame is not None and not _is_jobq(frame.tb_frame):
+        if not _is_import(frame.tb_frame):
+            place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    return place
+
+
 def _application_frames(frame: TracebackType | None) -> TracebackType | None:
     """Leave out our frames and the import system's, which lead to the application's."""
-    ours = (__file__, importlib.__file__)
     while frame is not None:
-        file = frame.tb_frame.f_code.co_filename
-        if file not in ours and not file.startswith("<frozen importlib"):
+        if frame.tb_frame.f_code.co_filename != __file__ and not _is_import(frame.tb_frame):
             return frame
         frame = frame.tb_next
     return None
+
+
+def _is_import(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return file == importlib.__file__ or file.startswith("<frozen importlib")
+
+
+def _is_jobq(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").startswith("jobq.")
 
 
 def _choices(module: ModuleType) -> str:
