@@ -22,10 +22,17 @@ class Terminal(io.StringIO):
         return True
 
 
+CREDENTIALS = ("botocore.credentials", "aiobotocore.credentials")
+
+
 @contextmanager
 def undecided() -> Generator[None]:
     """Neither structlog nor `logging` has been set up; pytest's own handlers step aside."""
-    root, handlers, level = logging.root, list(logging.root.handlers), logging.root.level
+    root, handlers = logging.root, list(logging.root.handlers)
+    loggers = [root, *map(logging.getLogger, ("botocore", *CREDENTIALS))]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers[1:]:
+        logger.setLevel(logging.NOTSET)
     before = structlog.get_config() if structlog.is_configured() else None
     structlog.reset_defaults()
     root.handlers.clear()
@@ -33,7 +40,8 @@ def undecided() -> Generator[None]:
         yield
     finally:
         root.handlers[:] = handlers
-        root.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
         structlog.reset_defaults()
         if before is not None:
             structlog.configure(**before)
@@ -134,3 +142,32 @@ def test_logging_stays_as_the_application_configured_it() -> None:
     assert own.getvalue() == "low on stock\n"
     assert output.getvalue() == ""
     assert logging.root.level == logging.WARNING
+
+
+@pytest.mark.parametrize("name", CREDENTIALS)
+@undecided()
+def test_that_credentials_were_found_is_no_line_but_that_they_failed_is(name: str) -> None:
+    output = io.StringIO()
+    configure_logging(output)
+    logging.getLogger(name).info("Found credentials in environment variables.")
+    assert output.getvalue() == ""
+    logging.getLogger(name).warning("Refreshing temporary credentials failed")
+    assert only_line(output)["level"] == "warning"
+
+
+@pytest.mark.parametrize("name", ["botocore", "botocore.credentials"])
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+@undecided()
+def test_whoever_asked_botocore_for_such_lines_has_them(name: str, level: int) -> None:
+    logging.getLogger(name).setLevel(level)
+    output = io.StringIO()
+    configure_logging(output)
+    logging.getLogger("botocore.credentials").log(level, "Looking for credentials via: env")
+    assert only_line(output)["event"] == "Looking for credentials via: env"
+
+
+@undecided()
+def test_where_logging_is_the_application_s_it_says_what_is_found() -> None:
+    logging.root.addHandler(logging.NullHandler())
+    configure_logging(io.StringIO())
+    assert logging.getLogger("botocore.credentials").level == logging.NOTSET

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from structlog.typing import Processor
 
 
+# At INFO they say that credentials were found, and nothing else.
+_TALKATIVE = ("botocore.credentials", "aiobotocore.credentials")
+
+
 def configure_logging(stream: TextIO) -> None:
     """One line an event: to read where `stream` is a terminal, as JSON anywhere else.
 
@@ -44,7 +48,15 @@ def configure_logging(stream: TextIO) -> None:
             )
         )
         logging.root.addHandler(handler)
+        for name in _TALKATIVE:
+            _quieten(logging.getLogger(name))
         logging.root.setLevel(logging.INFO)
+
+
+def _quieten(logger: logging.Logger) -> None:
+    """Unless the application gave it, or one above it, a level other than the root's."""
+    if logger.getEffectiveLevel() == logging.root.level:
+        logger.setLevel(logging.WARNING)
 
 
 # Plain tracebacks in both: richer ones print local variables, and with them payloads.
