@@ -9,11 +9,12 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 from sqs_proxy import Request
@@ -31,11 +32,13 @@ class Keys:
 @dataclass(slots=True, kw_only=True)
 class Issuer:
     """Gives keys that are good for `seconds`. Before each it calls `hold`, in the request's thread;
-    while `failing`, it answers that status instead.
+    while `failing`, it answers that status instead, and while there is `another` answer, that one:
+    status, headers and body.
     """
 
     seconds: float = 3600
     failing: int | None = None
+    another: tuple[int, dict[str, str], bytes] | None = None
     hold: Callable[[], object] = lambda: None
     given: list[Keys] = field(default_factory=list[Keys])
     asked: int = 0
@@ -120,8 +123,15 @@ def _written(keys: Keys) -> str:
     return (datetime.now(UTC) + left).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _write(handler: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
+def _write(
+    handler: BaseHTTPRequestHandler,
+    status: int,
+    body: bytes,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
     handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
     handler.wfile.write(body)
@@ -142,7 +152,11 @@ def _serving(answer: Callable[[BaseHTTPRequestHandler, Issuer], None]) -> Genera
         def _answer(self) -> None:
             # A client may have waited long enough.
             with suppress(BrokenPipeError, ConnectionResetError):
-                answer(self, issuer)
+                if issuer.another is None:
+                    return answer(self, issuer)
+                issuer.asked += 1
+                status, headers, body = issuer.another
+                return _write(self, status, body, headers)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - inherited
             pass

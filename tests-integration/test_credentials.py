@@ -265,6 +265,22 @@ def test_a_web_identity_whose_token_is_gone_is_worth_another_try(
     assert signers(proxy) == ["KEY0"]
 
 
+@pytest.mark.parametrize("answer", ["<html>Welcome<br></html>", "<Key>Welcome", ""])
+def test_an_answer_to_a_lookup_that_cannot_be_read_is_worth_another_try_and_not_shown(
+    kind: Kind, proxy: Proxy, sts: Issuer, answer: str
+) -> None:
+    sts.another = (200, {"Content-Type": "text/html"}, answer.encode())
+    publisher = kind.queue(proxy.url)
+    said = "ResponseParserError: Unable to parse .*; try again, .* where the AWS credentials come"
+    with pytest.raises(BackendError, match=said) as raised:
+        publisher.claim()
+    assert raised.value.retryable
+    assert "Welcome" not in str(raised.value)
+    sts.another = None
+    publisher.claim()
+    assert signers(proxy) == ["KEY0"]
+
+
 def test_a_role_that_nobody_may_take_is_named(kind: Kind, proxy: Proxy, sts: Issuer) -> None:
     sts.failing = 403
     said = "AssumeRoleWithWebIdentity failed: AccessDenied: not you; check the role"

@@ -178,6 +178,7 @@ def test_an_entry_goes_by_its_code_and_then_by_whose_fault_it_is(
         ("NoCredentialsError", BackendError, False, True),
         ("SSOError", BackendError, False, True),
         ("CredentialRetrievalError", BackendError, True, False),
+        ("ResponseParserError", BackendError, True, False),
         ("NoRegionError", ConfigurationError, None, None),
         ("ParamValidationError", ConfigurationError, None, None),
     ],

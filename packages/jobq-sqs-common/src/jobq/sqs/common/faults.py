@@ -99,7 +99,13 @@ _SDK_NAMES: dict[Kind, set[str]] = {
         "IncompleteReadError",
         "ResponseStreamingError",
     },
-    "refresh": {"CredentialRetrievalError", "MetadataRetrievalError", "TokenRetrievalError"},
+    # The parser's is about XML: STS answers in it, SQS doesn't.
+    "refresh": {
+        "CredentialRetrievalError",
+        "MetadataRetrievalError",
+        "ResponseParserError",
+        "TokenRetrievalError",
+    },
     "credentials": {
         "LoginError",
         "NoAuthTokenError",
@@ -127,9 +133,11 @@ def read(error: BaseException) -> Fault:
         )
     names = {cls.__name__ for cls in type(error).__mro__}
     kinds: list[Kind] = [kind for kind, known in _SDK_NAMES.items() if names & known]
-    return Fault(
-        kind=kinds[0] if kinds else "setup", code=type(error).__name__, text=_short(str(error))
-    )
+    text = str(error)
+    if "ResponseParserError" in names:
+        # The answer follows, and there may be a secret key in it.
+        text = text.partition("\n")[0].rstrip(":")
+    return Fault(kind=kinds[0] if kinds else "setup", code=type(error).__name__, text=_short(text))
 
 
 def lookup_failed(error: Exception) -> Fault:

@@ -18,6 +18,7 @@ try:
     from aiobotocore.httpsession import AIOHTTPSession
     from aiobotocore.session import get_session
     from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
 except ImportError as error:
     raise BackendNotInstalledError(
         f'async SQS FIFO queues need aioboto3 ({error}): pip install "jobq-sqs-fifo[aio]"'
@@ -27,7 +28,7 @@ SDK = Sdk(
     core=get_session,
     session=aioboto3.Session,
     config=without_redirects(AioConfig, AIOHTTPSession),
-    raised=(BotoCoreError, ClientError),
+    raised=(BotoCoreError, ClientError, ResponseParserError),
 )
 
 

@@ -6,6 +6,7 @@ import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from jobq.core.limits import FIFO
 from jobq.sqs.common.queue import SqsQueue
@@ -15,7 +16,7 @@ SDK = Sdk(
     core=botocore.session.get_session,
     session=boto3.session.Session,
     config=Config,
-    raised=(BotoCoreError, ClientError),
+    raised=(BotoCoreError, ClientError, ResponseParserError),
 )
 
 
