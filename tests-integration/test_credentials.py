@@ -86,8 +86,11 @@ class Sync:
 
 
 class Async:
-    def __init__(self, runner: asyncio.Runner) -> None:
+    """`session` is what a group was given."""
+
+    def __init__(self, runner: asyncio.Runner, *, session: Any = None) -> None:
         self._runner = runner
+        self._session = session
         self._opened: list[AsyncSqsStandardQueue | AsyncClientSource] = []
 
     def queue(self, endpoint: str) -> Publisher:
@@ -100,7 +103,9 @@ class Async:
         return self._over(lambda: session.client("sqs", endpoint_url=endpoint))
 
     def of_a_group(self, endpoint: str, timeout: float = 25) -> Publisher:
-        return self._over(lambda: async_backend.open_client(settings(endpoint, timeout)))
+        return self._over(
+            lambda: async_backend.open_client(settings(endpoint, timeout), session=self._session)
+        )
 
     def _over(self, make: Callable[[], Any]) -> Publisher:
         source = AsyncClientSource(make)
@@ -117,13 +122,17 @@ def settings(endpoint: str, timeout: float) -> Any:
     return SimpleNamespace(region="us-east-1", endpoint=endpoint, timeout=timeout)
 
 
+# "session": async, over one of the caller's that was never asked for credentials.
+EVERY_KIND = pytest.mark.parametrize("kind", ["sync", "async", "session"], indirect=True)
+
+
 @pytest.fixture(params=["sync", "async"])
 def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
     if request.param == "sync":
         yield Sync()
         return
     with asyncio.Runner() as runner:
-        kind = Async(runner)
+        kind = Async(runner, session=aioboto3.Session() if request.param == "session" else None)
         yield kind
         kind.close()
 
@@ -290,6 +299,17 @@ def test_a_role_that_nobody_may_take_is_named(kind: Kind, proxy: Proxy, sts: Iss
     assert not raised.value.retryable
 
 
+@EVERY_KIND
+def test_a_lookup_is_one_attempt_with_each_of_ours(kind: Kind, proxy: Proxy, sts: Issuer) -> None:
+    sts.failing = 500
+    publisher = kind.of_a_group(proxy.url)
+    with pytest.raises(BackendError, match="AssumeRoleWithWebIdentity failed") as raised:
+        publisher.claim()
+    assert raised.value.retryable
+    assert sts.asked == 1
+
+
+@EVERY_KIND
 def test_a_lookup_that_hangs_takes_no_longer_than_the_timeout(
     kind: Kind, proxy: Proxy, sts: Issuer
 ) -> None:
@@ -445,6 +465,20 @@ def test_nor_over_a_session_of_the_caller_s(
         asyncio.run(publish())
         assert proxy.exchanges
         assert elsewhere.exchanges == []
+
+
+@EVERY_KIND
+def test_a_lookup_follows_no_redirect(kind: Kind, proxy: Proxy, sts: Issuer) -> None:
+    publisher = kind.of_a_group(proxy.url)
+    with sts_endpoint() as elsewhere:
+        sts.another = (307, {"Location": elsewhere.url}, b"")
+        with pytest.raises(BackendError):
+            publisher.claim()
+        assert sts.asked == 1
+        assert elsewhere.asked == 0
+    sts.another = None
+    publisher.claim()
+    assert signers(proxy) == ["KEY0"]
 
 
 def test_an_endpoint_for_credentials_that_may_not_be_one_is_a_mistake(

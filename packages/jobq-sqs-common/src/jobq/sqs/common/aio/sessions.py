@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from jobq.sqs.common.sdk import Sdk
 
 _CHAIN = "credential_provider"
+_STOCK = {"aiobotocore", "botocore"}
 
 
 def class_of(sdk: Sdk) -> type[Any]:
@@ -30,9 +31,10 @@ def like(session: Any, sdk: Sdk, options: ClientOptions) -> Any:
     core = own._session = copy.copy(session._session)  # noqa: SLF001
     components = core._components = _copied(core._components)  # noqa: SLF001
     credentials = core._credentials  # noqa: SLF001
-    if _CHAIN in components._components:  # noqa: SLF001 - there once it was asked
-        if _is_stock(components.get_component(_CHAIN)):
-            core._register_credential_provider()  # noqa: SLF001
+    asked = _CHAIN in components._components  # noqa: SLF001
+    if _is_stock(components, session._session):  # noqa: SLF001
+        core._register_credential_provider()  # noqa: SLF001
+    if asked:
         if getattr(credentials, "method", None) != "explicit":
             core._credentials = None  # noqa: SLF001
     elif hasattr(credentials, "_refresh_lock"):
@@ -51,6 +53,9 @@ def _copied(components: Any) -> Any:
     return own
 
 
-def _is_stock(chain: Any) -> bool:
-    modules = {type(provider).__module__.partition(".")[0] for provider in chain.providers}
-    return modules <= {"aiobotocore", "botocore"}
+def _is_stock(components: Any, core: Any) -> bool:
+    waiting = components._deferred.get(_CHAIN)  # noqa: SLF001
+    if waiting is not None:
+        return getattr(waiting, "__self__", None) is core
+    providers = components.get_component(_CHAIN).providers
+    return {type(one).__module__.partition(".")[0] for one in providers} <= _STOCK
