@@ -274,6 +274,22 @@ def test_a_web_identity_whose_token_is_gone_is_worth_another_try(
     assert signers(proxy) == ["KEY0"]
 
 
+@pytest.mark.parametrize("left", ["", "a t"])
+def test_a_token_file_that_is_empty_or_cut_short_is_named_and_worth_another_try(
+    kind: Kind, proxy: Proxy, sts: Issuer, tmp_path: Path, left: str
+) -> None:
+    token = tmp_path / "token"
+    text = token.read_text()
+    token.write_text(left)
+    publisher = kind.queue(proxy.url)
+    with pytest.raises(BackendError, match="token file that AWS_WEB_IDENTITY_TOKEN_FILE") as raised:
+        publisher.claim()
+    assert raised.value.retryable
+    token.write_text(text)
+    publisher.claim()
+    assert signers(proxy) == ["KEY0"]
+
+
 @pytest.mark.parametrize("answer", ["<html>Welcome<br></html>", "<Key>Welcome", ""])
 def test_an_answer_to_a_lookup_that_cannot_be_read_is_worth_another_try_and_not_shown(
     kind: Kind, proxy: Proxy, sts: Issuer, answer: str

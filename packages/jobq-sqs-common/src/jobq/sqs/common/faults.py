@@ -90,6 +90,8 @@ _BAD_HEADER = re.compile("invalid header|in headers", re.IGNORECASE)
 _BAD_RECEIPT = re.compile(
     "receipt ?handle|not available for visibility timeout change", re.IGNORECASE
 )
+# Of the operations that jobq calls, STS's alone has this parameter: it is what the file holds.
+_TOKEN = re.compile(r"\bparameter WebIdentityToken\b")
 
 # Names of SDK exceptions, looked for among an exception's classes: this package imports no SDK.
 _SDK_NAMES: dict[Kind, set[str]] = {
@@ -134,6 +136,8 @@ def read(error: BaseException) -> Fault:
     names = {cls.__name__ for cls in type(error).__mro__}
     kinds: list[Kind] = [kind for kind, known in _SDK_NAMES.items() if names & known]
     text = str(error)
+    if "ParamValidationError" in names and _TOKEN.search(text):
+        kinds = ["refresh"]
     if "ResponseParserError" in names:
         # The answer follows, and there may be a secret key in it.
         text = text.partition("\n")[0].rstrip(":")
@@ -199,7 +203,7 @@ def error_of(fault: Fault, call: Call) -> BackendError | ConfigurationError:
             )
         case "refresh":
             return BackendError(
-                f"{what}: {said}; try again, and check where the AWS credentials come from",
+                f"{what}: {said}; try again, and check {_origin(fault)}",
                 retryable=True,
                 code=fault.code,
             )
@@ -214,6 +218,15 @@ def error_of(fault: Fault, call: Call) -> BackendError | ConfigurationError:
             if fault.operation not in {None, name_of(call.operation)}:
                 return _lookup_refused(fault, f"{what}: {fault.operation} failed: {said}")
             return _refusal(fault, what, said, call)
+
+
+def _origin(fault: Fault) -> str:
+    if _TOKEN.search(fault.text):
+        return (
+            "the token file that AWS_WEB_IDENTITY_TOKEN_FILE, or web_identity_token_file of the "
+            "AWS profile, names: it is empty or cut short"
+        )
+    return "where the AWS credentials come from"
 
 
 def _lookup_refused(fault: Fault, said: str) -> BackendError:
