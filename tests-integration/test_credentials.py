@@ -14,6 +14,7 @@ import aioboto3
 import boto3
 import pytest
 from aiobotocore.config import AioConfig
+from aiobotocore.credentials import AioCredentialResolver, AioCredentials
 from aiobotocore.session import get_session
 from credential_servers import Issuer, container_endpoint, signer_of, sts_endpoint
 from sqs_proxy import Proxy, Reply, proxy_before
@@ -377,6 +378,15 @@ def _kept(run: Callable[[], Coroutine[Any, Any, None]], errors: list[BaseExcepti
         errors.append(error)
 
 
+class Vault:
+    """A provider of credentials that is none of botocore's."""
+
+    METHOD = CANONICAL_NAME = "vault"
+
+    async def load(self) -> Any:
+        return AioCredentials("VAULT", "secret", method="vault")
+
+
 class TestASessionOfTheCallers:
     def signer(self, proxy: Proxy, session: Any) -> str:
         async def publish() -> None:
@@ -431,16 +441,18 @@ class TestASessionOfTheCallers:
     def test_with_a_provider_of_the_caller_s_it_asks_that_one(
         self, proxy: Proxy, container: Issuer
     ) -> None:
-        from aiobotocore.credentials import AioCredentials
-
-        class Vault:
-            METHOD = CANONICAL_NAME = "vault"
-
-            async def load(self) -> Any:
-                return AioCredentials("VAULT", "secret", method="vault")
-
         core: Any = get_session()
         core.get_component("credential_provider").insert_before("env", Vault())
+        assert self.signer(proxy, aioboto3.Session(botocore_session=core)) == "VAULT"
+
+    def test_with_a_chain_of_the_caller_s_that_nothing_asked_yet_it_asks_that_one(
+        self, proxy: Proxy, container: Issuer
+    ) -> None:
+        core: Any = get_session()
+        own: list[Any] = [Vault()]
+        core._components.lazy_register_component(  # noqa: SLF001
+            "credential_provider", lambda: AioCredentialResolver(own)
+        )
         assert self.signer(proxy, aioboto3.Session(botocore_session=core)) == "VAULT"
 
 
