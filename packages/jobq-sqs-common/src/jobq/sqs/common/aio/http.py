@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,8 @@ def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
     class HttpSession(http_session):
         async def _get_session(self, proxy_url: Any) -> Any:
             parent: Any = super()
-            return _Straight(await parent._get_session(proxy_url))  # noqa: SLF001
+            session = await parent._get_session(proxy_url)  # noqa: SLF001
+            return _Straight(session) if proxy_url is None else _ByProxy(session)
 
     class Config(config):
         def __init__(self, **options: Any) -> None:
@@ -56,3 +58,46 @@ class _Straight:
         if isinstance(data, bytes) and len(data) > _LARGE_BYTES:
             data = BytesIO(data)
         return await self._session.request(*arguments, data=data, **options, allow_redirects=False)
+
+
+class _ByProxy(_Straight):
+    """Connects within the connect timeout, as botocore does: aiohttp would wait for the proxy's
+    answer for ever. What comes once it is connected has the read timeout alone.
+    """
+
+    def __init__(self, session: Any) -> None:
+        super().__init__(session)
+        if not session.trace_configs:
+            session.trace_configs.append(_bounds_of_connecting())
+
+    async def request(self, *arguments: Any, **options: Any) -> Any:
+        from aiohttp import ServerTimeoutError
+
+        bound = asyncio.timeout(None)
+        try:
+            async with bound:
+                return await super().request(*arguments, **options, trace_request_ctx=bound)
+        except TimeoutError as error:
+            if bound.expired():
+                # Words that aiobotocore goes by.
+                raise ServerTimeoutError("Connect timeout, by way of a proxy") from error
+            raise
+
+
+def _bounds_of_connecting() -> Any:
+    """What sets the bound of a request while it connects, and while nothing else holds it up."""
+    from aiohttp import TraceConfig
+
+    async def begin(session: Any, context: Any, _: Any) -> None:
+        seconds = session.timeout.sock_connect
+        if seconds is not None:
+            context.trace_request_ctx.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    async def end(_session: Any, context: Any, _: Any) -> None:
+        context.trace_request_ctx.reschedule(None)
+
+    bounds = TraceConfig()
+    bounds.on_connection_create_start.append(begin)
+    bounds.on_connection_create_end.append(end)
+    bounds.freeze()
+    return bounds
