@@ -103,3 +103,10 @@ def test_behind_one_an_answer_may_take_as_long_as_any(
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
     assert claim(options(connect=0.5, read=1)) is None
+
+
+def test_behind_one_a_server_that_nobody_vouches_for_is_refused(
+    claim: Claim, certificate: Path
+) -> None:
+    with pytest.raises(BackendError, match="certificate verify failed"):
+        claim(options(connect=5, read=5))

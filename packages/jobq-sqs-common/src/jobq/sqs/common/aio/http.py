@@ -29,6 +29,11 @@ def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
         )
 
     class HttpSession(http_session):
+        def _setup_proxy_ssl_context(self, proxy_url: Any) -> Any:
+            # None would have aiohttp take any certificate, of the server behind the proxy too.
+            parent: Any = super()
+            return parent._setup_proxy_ssl_context(proxy_url) or self._get_ssl_context()  # noqa: SLF001
+
         async def _get_session(self, proxy_url: Any) -> Any:
             parent: Any = super()
             session = await parent._get_session(proxy_url)  # noqa: SLF001
