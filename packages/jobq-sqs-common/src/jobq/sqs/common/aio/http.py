@@ -29,6 +29,13 @@ def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
         )
 
     class HttpSession(http_session):
+        def _get_ssl_context(self) -> Any:
+            # botocore's own leaves host names to urllib3, which has no part in this.
+            parent: Any = super()
+            context = parent._get_ssl_context()  # noqa: SLF001
+            context.check_hostname = True
+            return context
+
         def _setup_proxy_ssl_context(self, proxy_url: Any) -> Any:
             # None would have aiohttp take any certificate, of the server behind the proxy too.
             parent: Any = super()

@@ -1,4 +1,4 @@
-"""An HTTPS proxy between a client and AWS: what it holds up, and what it must not change."""
+"""HTTPS between a client and AWS, and a proxy there: what it holds up and must not change."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ DEFINITION = QueueDefinition(url=f"https://{HOST}/123456789012/orders")
 Claim: TypeAlias = Callable[[ClientOptions], Lease | None]
 
 
-def options(*, connect: float, read: float) -> ClientOptions:
+def options(*, connect: float, read: float, endpoint: str | None = None) -> ClientOptions:
     bounds = {"connect_timeout": connect, "read_timeout": read}
-    return ClientOptions(config={**ClientOptions().config, **bounds})
+    return ClientOptions(endpoint_url=endpoint, config={**ClientOptions().config, **bounds})
 
 
 def blocking(options: ClientOptions) -> Lease | None:
@@ -67,22 +67,22 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+def slow(handler: BaseHTTPRequestHandler) -> None:
+    time.sleep(0.6)
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/x-amz-json-1.0")
+    handler.send_header("Content-Length", "2")
+    handler.end_headers()
+    time.sleep(0.6)
+    handler.wfile.write(b"{}")
+
+
 @pytest.fixture
 def certificate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """That of an SQS which answers slowly, headers and body, behind a proxy."""
-
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        time.sleep(0.6)
-        handler.send_response(200)
-        handler.send_header("Content-Type", "application/x-amz-json-1.0")
-        handler.send_header("Content-Length", "2")
-        handler.end_headers()
-        time.sleep(0.6)
-        handler.wfile.write(b"{}")
-
     path = certificate_of(HOST, tmp_path)
     with ExitStack() as stack:
-        port = stack.enter_context(https_endpoint(path, answer))
+        port = stack.enter_context(https_endpoint(path, slow))
         monkeypatch.setenv("HTTPS_PROXY", stack.enter_context(tunnel_to(port)))
         yield path
 
@@ -110,3 +110,19 @@ def test_behind_one_a_server_that_nobody_vouches_for_is_refused(
 ) -> None:
     with pytest.raises(BackendError, match="certificate verify failed"):
         claim(options(connect=5, read=5))
+
+
+@pytest.mark.parametrize("between", ["nothing", "a proxy"])
+def test_a_certificate_of_another_host_is_refused(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, between: str
+) -> None:
+    path = certificate_of("somebody.example", tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(path))
+    with ExitStack() as stack:
+        port = stack.enter_context(https_endpoint(path, slow))
+        endpoint = f"https://localhost:{port}"
+        if between == "a proxy":
+            monkeypatch.setenv("HTTPS_PROXY", stack.enter_context(tunnel_to(port)))
+            endpoint = None
+        with pytest.raises(BackendError, match=r"(?i)hostname.*match"):
+            claim(options(connect=5, read=5, endpoint=endpoint))
