@@ -1,4 +1,5 @@
-"""What gives a process its AWS credentials, on the loopback interface: a container's endpoint, STS.
+"""What gives a process its AWS credentials, on the loopback interface: endpoints of STS, of a
+container and of an instance.
 
 Each answer holds keys of its own, so that requests show by their signature which were used.
 """
@@ -77,16 +78,28 @@ def container_endpoint() -> Generator[Issuer]:
         keys = issuer.issue()
         if keys is None:
             return _write(handler, issuer.failing or 500, b"{}")
-        fields = {
-            "AccessKeyId": keys.access_key,
-            "SecretAccessKey": "secret",
-            "Token": "token",
-            "Expiration": _written(keys),
-        }
-        return _write(handler, 200, json.dumps(fields).encode())
+        return _write(handler, 200, _fields(keys))
 
     with _serving(answer) as issuer:
         issuer.url += "/credentials"
+        yield issuer
+
+
+@contextmanager
+def metadata_endpoint() -> Generator[Issuer]:
+    """What `AWS_EC2_METADATA_SERVICE_ENDPOINT` names: an instance's."""
+
+    def answer(handler: BaseHTTPRequestHandler, issuer: Issuer) -> None:
+        if handler.path.endswith("/api/token"):
+            return _write(handler, 200, b"session")
+        if handler.path.endswith("/security-credentials/"):
+            return _write(handler, 200, b"jobs")
+        keys = issuer.issue()
+        if keys is None:
+            return _write(handler, issuer.failing or 500, b"{}")
+        return _write(handler, 200, _fields(keys))
+
+    with _serving(answer) as issuer:
         yield issuer
 
 
@@ -116,6 +129,16 @@ def sts_endpoint() -> Generator[Issuer]:
 
     with _serving(answer) as issuer:
         yield issuer
+
+
+def _fields(keys: Keys) -> bytes:
+    fields = {
+        "AccessKeyId": keys.access_key,
+        "SecretAccessKey": "secret",
+        "Token": "token",
+        "Expiration": _written(keys),
+    }
+    return json.dumps(fields).encode()
 
 
 def _written(keys: Keys) -> str:
@@ -148,6 +171,9 @@ def _serving(answer: Callable[[BaseHTTPRequestHandler, Issuer], None]) -> Genera
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self._answer()
+
+        def do_PUT(self) -> None:
+            self.do_POST()
 
         def _answer(self) -> None:
             # A client may have waited long enough.

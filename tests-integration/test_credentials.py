@@ -16,7 +16,14 @@ import pytest
 from aiobotocore.config import AioConfig
 from aiobotocore.credentials import AioCredentialResolver, AioCredentials
 from aiobotocore.session import get_session
-from credential_servers import Issuer, container_endpoint, signer_of, sts_endpoint
+from botocore.utils import ContainerMetadataFetcher
+from credential_servers import (
+    Issuer,
+    container_endpoint,
+    metadata_endpoint,
+    signer_of,
+    sts_endpoint,
+)
 from sqs_proxy import Proxy, Reply, proxy_before
 
 from jobq.core import BackendError, ClientSource, ConfigurationError, Message, QueueDefinition
@@ -156,6 +163,14 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def container(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
     with container_endpoint() as issuer:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", issuer.url)
+        yield issuer
+
+
+@pytest.fixture
+def instance(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
+    with metadata_endpoint() as issuer:
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", issuer.url)
         yield issuer
 
 
@@ -496,15 +511,25 @@ def test_nor_over_a_session_of_the_caller_s(
 
 
 @EVERY_KIND
-def test_a_lookup_follows_no_redirect(kind: Kind, proxy: Proxy, sts: Issuer) -> None:
+@pytest.mark.parametrize("where", ["sts", "container", "instance"])
+def test_a_lookup_follows_no_redirect(
+    kind: Kind,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    where: str,
+) -> None:
+    # Three seconds between the tries to ask a container's endpoint would show nothing more.
+    monkeypatch.setattr(ContainerMetadataFetcher, "SLEEP_TIME", 0)
+    issuer: Issuer = request.getfixturevalue(where)
     publisher = kind.of_a_group(proxy.url)
-    with sts_endpoint() as elsewhere:
-        sts.another = (307, {"Location": elsewhere.url}, b"")
+    with sts_endpoint() if where == "sts" else metadata_endpoint() as elsewhere:
+        issuer.another = (307, {"Location": elsewhere.url}, b"")
         with pytest.raises(BackendError):
             publisher.claim()
-        assert sts.asked == 1
+        assert issuer.asked
         assert elsewhere.asked == 0
-    sts.another = None
+    issuer.another = None
     publisher.claim()
     assert signers(proxy) == ["KEY0"]
 

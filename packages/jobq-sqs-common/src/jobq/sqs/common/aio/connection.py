@@ -42,7 +42,7 @@ async def open_client(
     async with AsyncExitStack() as stack:
         with sdk.connecting():
             own = (
-                sdk.make_session(options)
+                sessions.own(sdk, options)
                 if session is None
                 else sessions.like(session, sdk, options)
             )

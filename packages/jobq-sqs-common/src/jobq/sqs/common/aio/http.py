@@ -22,6 +22,29 @@ def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
     Raises `ConfigurationError` where `http_session` isn't built as aiobotocore 2.25's is, so that
     nothing could be kept from following them.
     """
+    session = straight(http_session)
+
+    class Config(config):
+        def __init__(self, **options: Any) -> None:
+            parent: Any = super()
+            parent.__init__(**{"http_session_cls": session, **options})
+
+        def merge(self, other_config: Any) -> Any:
+            # What aiobotocore's own makes has forgotten the class of HTTP sessions.
+            parent: Any = super()
+            merged = parent.merge(other_config)
+            given = merged._user_provided_options  # noqa: SLF001
+            return Config(connector_args=merged.connector_args, **given)
+
+    return Config
+
+
+def straight(http_session: Any) -> Any:
+    """A class of HTTP sessions like aiobotocore's (`http_session`), for requests that follow no
+    redirect.
+
+    Raises `ConfigurationError` where it isn't built as aiobotocore 2.25's is.
+    """
     if not hasattr(http_session, "_get_session"):
         raise ConfigurationError(
             f"{http_session.__module__}.{http_session.__qualname__} of the aiobotocore that is "
@@ -46,19 +69,7 @@ def without_redirects(config: Any, http_session: Any) -> Callable[..., Any]:
             session = await parent._get_session(proxy_url)  # noqa: SLF001
             return _Straight(session) if proxy_url is None else _ByProxy(session)
 
-    class Config(config):
-        def __init__(self, **options: Any) -> None:
-            parent: Any = super()
-            parent.__init__(**{"http_session_cls": HttpSession, **options})
-
-        def merge(self, other_config: Any) -> Any:
-            # What aiobotocore's own makes has forgotten the class of HTTP sessions.
-            parent: Any = super()
-            merged = parent.merge(other_config)
-            given = merged._user_provided_options  # noqa: SLF001
-            return Config(connector_args=merged.connector_args, **given)
-
-    return Config
+    return HttpSession
 
 
 class _Straight:

@@ -6,6 +6,8 @@ import asyncio
 import copy
 from typing import TYPE_CHECKING, Any, cast
 
+from jobq.sqs.common.aio.http import straight
+
 if TYPE_CHECKING:
     from jobq.sqs.common.client import ClientOptions
     from jobq.sqs.common.sdk import Sdk
@@ -16,6 +18,13 @@ _STOCK = {"aiobotocore", "botocore"}
 
 def class_of(sdk: Sdk) -> type[Any]:
     return cast("type[Any]", sdk.session)
+
+
+def own(sdk: Sdk, options: ClientOptions) -> Any:
+    """A session with botocore's own chain of credentials, whose lookups `options` bound."""
+    session = sdk.make_session(options)
+    _follow_no_redirect(session._session)  # noqa: SLF001
+    return session
 
 
 def like(session: Any, sdk: Sdk, options: ClientOptions) -> Any:
@@ -33,7 +42,7 @@ def like(session: Any, sdk: Sdk, options: ClientOptions) -> Any:
     credentials = core._credentials  # noqa: SLF001
     asked = _CHAIN in components._components  # noqa: SLF001
     if _is_stock(components, session._session):  # noqa: SLF001
-        core._register_credential_provider()  # noqa: SLF001
+        _follow_no_redirect(core)
     if asked:
         if getattr(credentials, "method", None) != "explicit":
             core._credentials = None  # noqa: SLF001
@@ -44,6 +53,22 @@ def like(session: Any, sdk: Sdk, options: ClientOptions) -> Any:
     default = core.get_default_client_config()
     core.set_default_client_config(bounds if default is None else bounds.merge(default))
     return own
+
+
+def _follow_no_redirect(core: Any) -> None:
+    """Registers a chain of `core`'s own anew. STS and SSO are asked by clients of the session, a
+    container's and an instance's endpoint over HTTP sessions that only the fetchers have.
+    """
+
+    def chain() -> Any:
+        made = core._create_credential_resolver()  # noqa: SLF001
+        container, instance = (made.get_provider(name) for name in ("container-role", "iam-role"))
+        for fetcher in (container._fetcher, instance._role_fetcher):  # noqa: SLF001
+            http_session = fetcher._session  # noqa: SLF001
+            http_session.__class__ = straight(type(http_session))
+        return made
+
+    core._components.lazy_register_component(_CHAIN, chain)  # noqa: SLF001
 
 
 def _copied(components: Any) -> Any:
