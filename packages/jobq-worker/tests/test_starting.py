@@ -1,6 +1,8 @@
 """What is asked and checked of the queues before a worker receives."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +18,12 @@ from jobq.core import (
     RetryPolicy,
 )
 from jobq.core.interfaces import ConnectionInfo
-from jobq.core.memory import MemoryQueue
+from jobq.core.memory import AsyncMemoryQueue, MemoryQueue
 from jobq.worker import Handler
+from jobq.worker.loops import WorkerLoop
 from jobq.worker.options import Options
 from jobq.worker.starting import Prepared, Starting
-from jobq.worker.subscriptions import Subscription
+from jobq.worker.subscriptions import AnySubscription, AsyncSubscription, Subscription
 
 DENIED = BackendError("AccessDenied", denied=True)
 BUSY = BackendError("ServiceUnavailable", retryable=True)
@@ -49,6 +52,16 @@ class Connected(Described):
         return ConnectionInfo(**self.limits)
 
 
+class AsyncConnected(AsyncMemoryQueue):
+    def __init__(self, **limits: Any) -> None:
+        dead = AsyncMemoryQueue("dead")
+        super().__init__("jobs", dead_letter_queue=dead, max_receive_count=3)
+        self.limits = {"client": 1, **limits}
+
+    async def connection(self) -> ConnectionInfo:
+        return ConnectionInfo(**self.limits)
+
+
 class Bench:
     def __init__(self, **options: Any) -> None:
         self.warnings: list[tuple[str, dict[str, Any]]] = []
@@ -57,23 +70,46 @@ class Bench:
         self.open_dead_letter: Callable[[], Queue] | None = None
         self.options = Options(**options)
 
-    def prepare(self, *queues: Queue, **definition: Any) -> Prepared:
+    def prepare(self, *queues: Queue | AsyncMemoryQueue, **definition: Any) -> Prepared:
+        loop = WorkerLoop(name="jobq-queues-loop", context=copy_context())
         starting = Starting(
             self.options,
             warn=lambda event, **fields: self.warnings.append((event, fields)),
             pause=self.pauses.append,
             random=lambda: 1.0,
+            loop=loop,
         )
         subscriptions = [
-            Subscription(
-                name=f"q{number}",
+            self._subscription(queue, f"q{number}", definition)
+            for number, queue in enumerate(queues)
+        ]
+        try:
+            return starting.prepare(subscriptions, self.handlers)
+        finally:
+            loop.close()
+            loop.join(seconds=5)
+
+    def _subscription(
+        self, queue: Queue | AsyncMemoryQueue, name: str, definition: dict[str, Any]
+    ) -> AnySubscription:
+        if not isinstance(queue, AsyncMemoryQueue):
+            return Subscription(
+                name=name,
                 queue=queue,
                 definition=QueueDefinition(queue=queue, **definition),
                 open_dead_letter=self.open_dead_letter or queue.dead_letter_queue,
             )
-            for number, queue in enumerate(queues)
-        ]
-        return starting.prepare(subscriptions, self.handlers)
+
+        async def open_queue() -> AsyncMemoryQueue:
+            return queue
+
+        return AsyncSubscription(
+            name=name,
+            group=nullcontext(),
+            open_queue=open_queue,
+            definition=QueueDefinition(name="jobs", **definition),
+            open_dead_letter=queue.dead_letter_queue,
+        )
 
     @property
     def warned(self) -> list[str]:
@@ -139,22 +175,32 @@ def test_a_bug_in_a_queue_is_not_retried() -> None:
     assert bench.pauses == []
 
 
+each_kind = pytest.mark.parametrize("kind", [Connected, AsyncConnected], ids=["sync", "async"])
+
+
+@each_kind
 @pytest.mark.parametrize("seconds", [5, 20])
-def test_l11_a_read_timeout_not_above_the_long_poll_is_refused_with_both(seconds: float) -> None:
+def test_l11_a_read_timeout_not_above_the_long_poll_is_refused_with_both(
+    kind: type[Connected | AsyncConnected], seconds: float
+) -> None:
     with pytest.raises(ConfigurationError, match=f"{seconds} s.*20 s"):
-        Bench().prepare(Connected(read_timeout=seconds))
-    prepared = Bench().prepare(Connected(read_timeout=21))
-    assert prepared.sources["q0"].timeout == 21
+        Bench().prepare(kind(read_timeout=seconds))
+    prepared = Bench().prepare(kind(read_timeout=21))
+    (source,) = (*prepared.sources.values(), *prepared.async_sources.values())
+    assert source.timeout == 21
 
 
-def test_a_shared_pool_that_is_too_small_is_warned_of_once() -> None:
+@each_kind
+def test_a_shared_pool_that_is_too_small_is_warned_of_once(
+    kind: type[Connected | AsyncConnected],
+) -> None:
     bench = Bench(concurrency=8)
-    bench.prepare(*(Connected(max_connections=5) for _ in range(3)))
+    bench.prepare(*(kind(max_connections=5) for _ in range(3)))
     ((event, fields),) = bench.warnings
     assert event == "connection_pool_too_small"
     assert (fields["max_connections"], fields["needed"]) == (5, 12)
     bench.warnings.clear()
-    bench.prepare(*(Connected(max_connections=12) for _ in range(3)))
+    bench.prepare(*(kind(max_connections=12) for _ in range(3)))
     assert bench.warnings == []
 
 
