@@ -6,6 +6,7 @@ import signal
 import time
 from typing import Any
 
+import pytest
 from bench import Bench, job
 from faults import both, is_delete, is_extension, refuse_first
 from processes import assert_adds_up, until
@@ -14,7 +15,10 @@ from sqs_proxy import Forward, Reply, Request, refusal
 QUICK: dict[str, Any] = {"idle_wait_seconds": 2, "shutdown_timeout": 15}
 
 
-def test_l8_handlers_that_sleep_for_three_visibility_timeouts_run_once(bench: Bench) -> None:
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_l8_handlers_that_sleep_for_three_visibility_timeouts_run_once(
+    bench: Bench, kind: str
+) -> None:
     """`blocking` is an async handler that calls `time.sleep`, and so blocks its loop."""
     standard, fifo = bench.queue("jobs"), bench.queue("jobs.fifo")
     ids = bench.send(standard, [job("blocking", "blocking", seconds=6.5)])
@@ -24,7 +28,8 @@ def test_l8_handlers_that_sleep_for_three_visibility_timeouts_run_once(bench: Be
         "standard": {"name": standard.name, "visibility_timeout": 2},
         "fifo": {"name": fifo.name, "visibility_timeout": 2},
     }
-    bench.serve_until_empty(definitions, standard, fifo, concurrency=3, **QUICK)
+    setup = {"kind": kind}
+    bench.serve_until_empty(definitions, standard, fifo, concurrency=3, setup=setup, **QUICK)
     assert sorted(bench.traffic.received) == sorted(ids)
     assert sorted(bench.journal.started()) == sorted(bench.journal.ended()) == sorted(ids)
     assert sorted(bench.traffic.deleted) == sorted(ids)
