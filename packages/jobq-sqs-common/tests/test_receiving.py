@@ -248,6 +248,17 @@ class TestLostReplies:
         claim(script, queue, {})
         assert len(set(attempt_ids(script))) == 1
 
+    def test_a_claim_that_is_interrupted_is_asked_again_from_its_first_request_on(
+        self, script: Script
+    ) -> None:
+        queue = script.fifo()
+        with pytest.raises(KeyboardInterrupt):
+            claim(script, queue, messages(10), KeyboardInterrupt(), max_messages=25)
+        claim(script, queue, messages(10), messages(10), {}, max_messages=25)
+        first, second, *again, fresh = attempt_ids(script)
+        assert again == [first, second]
+        assert len({first, second, fresh}) == 3
+
     @pytest.mark.parametrize("error", [THROTTLED, DENIED])
     def test_a_refusal_is_an_answer(self, script: Script, error: BackendError) -> None:
         queue = script.fifo()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -68,6 +69,30 @@ def test_a_long_batch_keeps_its_group_in_order(server: str, name: str) -> None:
                 received += [lease.body for lease in leases]
                 await queue.ack_batch(leases)
             assert received == [str(n) for n in range(25)]
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_claim_is_asked_again_with_the_next(server: str, name: str) -> None:
+    async def main() -> None:
+        async with await AsyncSqsFifoQueue.create(name, endpoint_url=server) as queue:
+            asked: asyncio.Queue[str] = asyncio.Queue()
+
+            def note(params: dict[str, str], **_: object) -> None:
+                asked.put_nowait(params["ReceiveRequestAttemptId"])
+
+            client: Any = (await queue.connection()).client
+            client.meta.events.register("provide-client-params.sqs.ReceiveMessage", note)
+            poll = asyncio.ensure_future(queue.claim(visibility=30, wait=1))
+            first = await asyncio.wait_for(asked.get(), 5)
+            poll.cancel()
+            # Kept, since a flow that nobody holds any more is told of its end as well.
+            with pytest.raises(asyncio.CancelledError) as cancelled:
+                await poll
+            for _ in range(2):
+                await queue.claim(visibility=30)
+            assert asked.get_nowait() == first != asked.get_nowait()
+            del cancelled
 
     asyncio.run(main())
 

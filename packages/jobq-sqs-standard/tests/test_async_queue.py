@@ -6,7 +6,8 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -244,6 +245,26 @@ class TestClients:
             queue = await AsyncSqsStandardQueue.create(name, client=lambda: opened(server))
             assert await queue.publish(Message("hello"))
             await queue.close()
+
+        asyncio.run(main())
+
+    def test_a_queue_that_cannot_be_made_leaves_no_client_open(
+        self, server: str, name: str
+    ) -> None:
+        closed: list[str] = []
+
+        @asynccontextmanager
+        async def watched() -> AsyncGenerator[Any]:
+            async with opened(server) as client:
+                yield client
+            closed.append("client")
+
+        async def main() -> None:
+            with pytest.raises(QueueNotFoundError):
+                await AsyncSqsStandardQueue.create(
+                    name, client=watched, dead_letter_queue=f"{name}-dead", max_receive_count=3
+                )
+            assert closed == ["client"]
 
         asyncio.run(main())
 

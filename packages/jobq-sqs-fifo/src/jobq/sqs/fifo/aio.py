@@ -45,7 +45,8 @@ class AsyncSqsFifoQueue(AsyncSqsQueue):
     carries the message's deduplication id, or a fresh one. A receive whose reply was lost is asked
     again with the next claim, so that its messages don't stay hidden.
 
-    A receive that is cancelled may lose its reply; the next claim asks for it again.
+    A receive that is cancelled may lose its reply; the next claims ask for it again, and for what
+    earlier requests of the same `claim_batch` had brought.
     """
 
     _capabilities = FIFO
