@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -11,11 +12,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import aioboto3
 import boto3
 import pytest
+from aiobotocore.config import AioConfig
 from botocore.config import Config
 
 from jobq.core import (
+    AsyncQueueGroup,
     BackendError,
     ConfigurationError,
     LeaseLostError,
@@ -26,9 +30,9 @@ from jobq.core import (
 from jobq.core.interfaces import ClientMaker, Connected
 from jobq.sqs.common.client import ClientOptions
 from jobq.sqs.common.queue import SqsQueue
-from jobq.sqs.fifo import SqsFifoQueue
+from jobq.sqs.fifo import AsyncSqsFifoQueue, SqsFifoQueue
 from jobq.sqs.fifo import backend as fifo_backend
-from jobq.sqs.standard import SqsStandardQueue
+from jobq.sqs.standard import AsyncSqsStandardQueue, SqsStandardQueue
 from jobq.sqs.standard import backend as standard_backend
 from jobq.sqs.standard.queue import SDK
 
@@ -302,6 +306,47 @@ def test_l4_a_send_is_tried_three_times_and_is_one_message(kind: Kind) -> None:
     assert len(ids) == 3
     assert len(set(ids)) == 1
     assert (ids[0] is not None) == (kind is SqsFifoQueue)
+
+
+@pytest.mark.parametrize("way", ["a client of its own", "the client of a group"])
+@pytest.mark.parametrize("fifo", [False, True], ids=["standard", "fifo"])
+def test_l4_an_awaited_send_is_tried_three_times_and_is_one_message(
+    fifo: bool,  # noqa: FBT001
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = URLS[SqsFifoQueue if fifo else SqsStandardQueue]
+    kind = AsyncSqsFifoQueue if fifo else AsyncSqsStandardQueue
+
+    async def send(endpoint: str) -> str:
+        if way == "a client of its own":
+            async with kind(url, endpoint_url=endpoint) as queue:
+                return await queue.publish(MESSAGE)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", endpoint)
+        group = AsyncQueueGroup({"orders": {"url": url}})
+        async with group:
+            return await group.enqueue("orders", "pay", message_group_id="g")
+
+    answers = (fault("ServiceUnavailable", status=503), cut, (200, {"MessageId": "m"}))
+    with Endpoint(*answers).serving() as endpoint:
+        assert asyncio.run(send(endpoint.url)) == "m"
+        ids = [body.get("MessageDeduplicationId") for _, body in endpoint.requests]
+    assert len(ids) == 3
+    assert len(set(ids)) == 1
+    assert (ids[0] is not None) == fifo
+
+
+def test_an_awaited_client_that_was_handed_in_keeps_its_own_retries() -> None:
+    async def publish(endpoint: str) -> None:
+        config = AioConfig(retries={"total_max_attempts": 2, "mode": "standard"})
+        session: Any = aioboto3.Session()
+        async with session.client("sqs", endpoint_url=endpoint, config=config) as client:
+            await AsyncSqsStandardQueue(URLS[SqsStandardQueue], client=client).publish(MESSAGE)
+
+    with Endpoint(*[fault("ServiceUnavailable", status=503)] * 2).serving() as endpoint:
+        with pytest.raises(BackendError):
+            asyncio.run(publish(endpoint.url))
+        assert len(endpoint.requests) == 2
 
 
 def test_a_client_that_was_handed_in_keeps_its_own_retries(kind: Kind) -> None:
