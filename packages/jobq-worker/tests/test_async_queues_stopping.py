@@ -20,6 +20,8 @@ from working import (
 )
 
 from jobq.core import (
+    AsyncQueueGroup,
+    BackendError,
     JobMiddleware,
     Lease,
     SettleResult,
@@ -176,6 +178,20 @@ class TestStopping:
         assert time.monotonic() - stopped_at < 2
         assert last_line(lines)["exit_code"] == 0
         assert own_loops() == set()
+
+    @pytest.mark.usefixtures("short_bursts")
+    def test_what_leaving_a_group_raises_is_said_and_ends_nothing_else(
+        self, async_jobs: AsyncMemoryQueue, lines: Lines
+    ) -> None:
+        class Stuck(AsyncQueueGroup):
+            async def __aexit__(self, *raised: object) -> None:
+                raise BackendError("its client won't close")
+
+        Worker(Stuck({"jobs": {"queue": async_jobs}}), {"a": print}).run(burst=True)
+        said = lines.of("group_not_closed")
+        assert [(line["level"], line["queue"]) for line in said] == [("warning", "jobs")] * 2
+        assert all("its client won't close" in line["exception"] for line in said)
+        assert last_line(lines)["exit_code"] == 0
 
 
 def _all_of(queue: MemoryQueue) -> list[Lease]:

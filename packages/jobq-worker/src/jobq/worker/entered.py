@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jobq.core.clock import now
+from jobq.core.logs import get_logger
+from jobq.worker.faults import traceback_of
 from jobq.worker.loops import FAREWELL_SECONDS, WorkerLoop
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ class Entered:
     """A group on a loop; `names` are those of its queues.
 
     One task enters it, and leaves it when the loop is closed: what its clients open may be bound to
-    the task that opened it.
+    the task that opened it. What leaving it raises is logged.
     """
 
     def __init__(
@@ -49,6 +52,11 @@ class Entered:
         except BaseException as error:  # noqa: BLE001 - raised where `enter` was called
             if not entered.done():
                 entered.set_exception(error)
+                return
+            with suppress(Exception):  # the worker has ended as it has
+                get_logger("jobq.worker").warning(
+                    "group_not_closed", queue=self.names, exception=traceback_of(error)
+                )
 
 
 class Loops:
