@@ -8,10 +8,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from driven import Driven
 from simulated import THROTTLED, Conduct, SimulatedWorker, World, raises, refuses
 
-from jobq.worker.engine.commands import Accounts, Receive
-from jobq.worker.engine.events import Refused, Succeeded
+from jobq.worker.engine.commands import Accounts, Exit, Nack, Receive
+from jobq.worker.engine.events import (
+    Finished,
+    LoopClosed,
+    NotStarted,
+    Received,
+    Refused,
+    Settled,
+    Succeeded,
+)
 
 if TYPE_CHECKING:
     from jobq.core import Lease
@@ -289,3 +298,21 @@ def test_s6_a_second_delivery_has_a_class_of_its_own() -> None:
     ended(world, worker)
     assert worker.exit is not None
     assert worker.exit.accounts == Accounts(received=3, started=2, taken_over=1)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_once_the_handlers_loop_is_closed_all_that_did_not_start_goes_back_and_it_ends_with_1(
+    ordered: object,
+) -> None:
+    driven = Driven(ordered=bool(ordered), concurrency=2)
+    driven.receive("one", "two", "three", group_ids=True)
+    started = list(driven.engine.state.runs)
+    assert len(started) == 2
+    driven.tell(LoopClosed(), *(Finished(key, NotStarted(), driven.now) for key in started))
+    assert driven.notices()[-1] == "worker_stopping"
+    driven.tell(*(Received(poll.poll) for poll in driven.polls()))
+    driven.tell(*(Settled(one.call, (None,) * len(one.leases)) for one in driven.all(Nack)))
+    given_back = [lease.body for one in driven.all(Nack) for lease in one.leases]
+    assert sorted(given_back) == ["one", "three", "two"]
+    (end,) = driven.all(Exit)
+    assert (end.code, end.accounts) == (1, Accounts(received=3, given_back=3))

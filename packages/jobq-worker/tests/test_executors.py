@@ -28,6 +28,7 @@ from jobq.worker.engine.commands import (
 )
 from jobq.worker.engine.events import (
     Extended,
+    LoopClosed,
     NotStarted,
     Raised,
     Settled,
@@ -311,7 +312,41 @@ def test_jobs_for_a_loop_that_was_closed_have_not_started() -> None:
     loop.close()
     with bench(loop, a=handler) as it:
         it.run("a")
+        assert it.answer() == LoopClosed()
         assert it.answer().result == NotStarted()
+
+
+def test_nor_have_those_that_a_loop_had_not_begun_when_it_was_closed() -> None:
+    async def handler(payload: Any) -> None: ...
+
+    loop = asyncio.new_event_loop()
+    with bench(loop, a=handler) as it:
+        it.run("a", "a")
+        it.do()
+        assert it.answers.empty()
+        loop.close()
+        for _ in range(2):
+            it.do()
+        answers: list[Any] = [it.answer() for _ in range(3)]
+        assert answers[0] == LoopClosed()
+        assert {one.key: one.result for one in answers[1:]} == {0: NotStarted(), 1: NotStarted()}
+        assert it.answers.empty()
+
+
+def test_what_a_closed_loop_had_begun_is_not_said_to_have_not_started() -> None:
+    async def handler(payload: Any) -> None:
+        await asyncio.sleep(60)
+
+    loop = asyncio.new_event_loop()
+    with bench(loop, a=handler) as it:
+        it.run("a")
+        loop.run_until_complete(asyncio.sleep(0.01))
+        (task,) = asyncio.all_tasks(loop)
+        loop.close()
+        it.do()
+        assert it.answer() == LoopClosed()
+        assert it.answers.empty()
+        task.get_coro().close()
 
 
 def test_an_announced_stop_is_seen_by_every_job() -> None:

@@ -7,11 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from working import QUICK, Lines, group_of, last_line
+from working import QUICK, Lines, group_of, last_line, until
 
-from jobq.core import (
-    QueueNotFoundError,
-)
+from jobq.core import QueueNotFoundError, QueueStats
 from jobq.core.memory import MemoryQueue
 from jobq.worker import Worker
 
@@ -106,6 +104,30 @@ class TestInsideALoop:
 
         asyncio.run(main())
         assert len(ran) == 2
+
+
+def test_a_loop_that_is_closed_under_a_worker_ends_it_and_all_is_given_back(
+    jobs: MemoryQueue, lines: Lines
+) -> None:
+    async def handler(payload: Any) -> None: ...
+
+    async def begin() -> asyncio.Task[None]:
+        run = asyncio.create_task(Worker(group_of(jobs), {"a": handler}, **QUICK).run_async())
+        await asyncio.to_thread(until, lambda: lines.of("worker_started"))
+        return run
+
+    loop = asyncio.new_event_loop()
+    left = loop.run_until_complete(begin())
+    loop.close()
+    for _ in range(3):
+        group_of(jobs).enqueue("jobs", "a")
+    until(lambda: lines.of("worker_stopped"), seconds=5)
+    (line,) = lines.of("worker_stopping")
+    assert (line["level"], last_line(lines)["exit_code"]) == ("error", 1)
+    assert "loop" in line["reason"]
+    assert last_line(lines)["left"] == 0
+    assert jobs.stats() == QueueStats(waiting=3, in_flight=0, delayed=0)
+    left.get_coro().close()
 
 
 def test_a_timeout_around_a_worker_stops_it(jobs: MemoryQueue, lines: Lines) -> None:

@@ -18,7 +18,7 @@ from jobq.worker.engine.commands import (
     Receive,
     Run,
 )
-from jobq.worker.engine.events import Finished, NotStarted
+from jobq.worker.engine.events import Finished, LoopClosed, NotStarted
 from jobq.worker.loops import result_of
 from jobq.worker.queue_calls import Kind, answering_pool
 
@@ -77,6 +77,7 @@ class Executors:
         self._running: dict[int, Run] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._to_loop: list[Run] = []
+        self._loop_closed = False
         self._ways: dict[type[Any], Callable[[Any], None]] = {
             **dict.fromkeys((Receive, Ack, DeadLetter, Nack, Extend), self._call),
             Run: self._start,
@@ -91,13 +92,24 @@ class Executors:
     def flush(self) -> None:
         """Wake each loop once for all that there is for it."""
         self._queue_tasks.flush()
-        if self._to_loop:
+        if self._loop.closed():
+            self._miss_loop()
+        elif self._to_loop:
             runs, self._to_loop = self._to_loop, []
             try:
                 self._loop.call(self._start_tasks, runs)
-            except RuntimeError:
-                for run in runs:
-                    self._finish(self._not_started(run))
+            except RuntimeError:  # closed this very moment
+                self._miss_loop()
+
+    def _miss_loop(self) -> None:
+        """Say that the handlers' loop is closed, and answer for what never got a task there."""
+        self._to_loop = []
+        if not self._loop_closed:
+            self._loop_closed = True
+            self._put(LoopClosed())
+        for run in list(self._running.values()):
+            if self._is_async(run) and run.key not in self._tasks:
+                self._finish(self._not_started(run))
 
     def stuck(self) -> bool:
         """Whether every slot is held by a job that is past its longest runtime."""
@@ -119,11 +131,14 @@ class Executors:
 
     def _start(self, run: Run) -> None:
         self._running[run.key] = run
-        record: Record = run.job
-        if record.handler is not None and record.handler.is_async:
+        if self._is_async(run):
             self._to_loop.append(run)
         else:
             self._handling.submit(self._run_sync, run)
+
+    def _is_async(self, run: Run) -> bool:
+        record: Record = run.job
+        return record.handler is not None and record.handler.is_async
 
     def _finish(self, finished: Finished) -> None:
         self._running.pop(finished.key, None)
@@ -172,7 +187,7 @@ class Executors:
             return
         record: Record = run.job
         record.lease_lost.set()
-        if command.key in self._tasks or (record.handler is not None and record.handler.is_async):
+        if command.key in self._tasks or self._is_async(run):
             with contextlib.suppress(RuntimeError):  # a closed loop runs nothing any more
                 self._loop.call(self._cancel, command.key)
 

@@ -43,6 +43,10 @@ class WorkerLoop:
         self._tasks: set[asyncio.Task[None]] = set()
         self._awaited: set[Future[Any]] = set()
 
+    def closed(self) -> bool:
+        """Whether the loop is closed, so that nothing runs on it any more."""
+        return self._loop is not None and self._loop.is_closed()
+
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Call it on the loop."""
         self._ready().call_soon_threadsafe(function, *arguments)

@@ -125,7 +125,8 @@ class Worker:
 
         For handlers that enqueue on async groups, the caller has entered these (`async with`).
         Cancelling it is a stop: it ends, with `CancelledError`, once what ran has ended and all is
-        settled, or after `shutdown_timeout`. Raises the error that ended it.
+        settled, or after `shutdown_timeout`. A loop that is closed under it ends it within a second
+        or two, with an error line. Raises the error that ended it.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Ending] = loop.create_future()

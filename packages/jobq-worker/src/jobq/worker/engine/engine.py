@@ -22,6 +22,7 @@ from jobq.worker.engine.events import (
     DeadLettered,
     Extended,
     Finished,
+    LoopClosed,
     Received,
     ReceiveFailed,
     ReceiveSkipped,
@@ -104,7 +105,8 @@ class Engine:
                 self._take_rare(event)
 
     def _take_rare(
-        self, event: DeadLettered | ReceiveSkipped | ReceiveFailed | StopRequested | Tick
+        self,
+        event: DeadLettered | ReceiveSkipped | ReceiveFailed | StopRequested | LoopClosed | Tick,
     ) -> None:
         state = self.state
         match event:
@@ -116,6 +118,8 @@ class Engine:
                 polling.failed(state, self._poll(number), error)
             case StopRequested():
                 stopping.stop(state)
+            case LoopClosed():
+                stopping.stop(state, code=1, reason="the loop of the async handlers is closed")
             case Tick():
                 pass
 

@@ -77,7 +77,9 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """The lease ran out between the command and the start; the handler wasn't called."""
+    """The lease ran out between the command and the start, or the loop of the handlers is closed;
+    the handler wasn't called.
+    """
 
 
 Result: TypeAlias = Succeeded | Refused | Raised | Postponed | NotStarted
@@ -126,6 +128,11 @@ class StopRequested:
     """Somebody asked for the end."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoopClosed:
+    """The loop of the async handlers is closed: none of them runs any more."""
+
+
 Event: TypeAlias = (
     Received
     | ReceiveSkipped
@@ -136,4 +143,5 @@ Event: TypeAlias = (
     | Extended
     | Tick
     | StopRequested
+    | LoopClosed
 )

@@ -46,8 +46,12 @@ def finished(state: State, held: Held, event: Finished) -> None:
 
 
 def _may_still_start(state: State, held: Held, at: float) -> bool:
-    """Its thread or loop was busy past the lease it was to start on, which was extended since."""
-    return at >= held.start_by and not held.lost and not leases.may_run_out(state, held)
+    """Its thread or loop was busy past the lease it was to start on, which was extended since.
+
+    After a stop whatever did not start may: it is given back.
+    """
+    late = state.stopping or at >= held.start_by
+    return late and not held.lost and not leases.may_run_out(state, held)
 
 
 def _start_anew(state: State, held: Held) -> None:
