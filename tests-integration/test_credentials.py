@@ -534,6 +534,20 @@ def test_a_lookup_follows_no_redirect(
     assert signers(proxy) == ["KEY0"]
 
 
+def test_a_cookie_is_not_sent_back(
+    kind: Kind, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "KEY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    given = Reply(200, SENT.body, {**SENT.headers, "Set-Cookie": "AWSALB=sticky; Path=/"})
+    proxy.intercept = lambda request, forward: given
+    # No cookie of a host that is an address is kept by anybody.
+    publisher = kind.of_a_group(proxy.url.replace("127.0.0.1", "localhost"))
+    publisher.publish()
+    publisher.publish()
+    assert [exchange.request.headers.get("Cookie") for exchange in proxy.exchanges] == [None, None]
+
+
 def test_an_endpoint_for_credentials_that_may_not_be_one_is_a_mistake(
     kind: Kind, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

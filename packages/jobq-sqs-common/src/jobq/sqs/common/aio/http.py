@@ -73,8 +73,14 @@ def straight(http_session: Any) -> Any:
 
 
 class _Straight:
+    """An aiohttp session that follows no redirect and, like botocore, keeps no cookies."""
+
     def __init__(self, session: Any) -> None:
+        from aiohttp import DummyCookieJar
+
         self._session = session
+        if not isinstance(session.cookie_jar, DummyCookieJar):
+            session._cookie_jar = DummyCookieJar()  # noqa: SLF001 - aiobotocore passes none on
 
     async def request(self, *arguments: Any, data: Any = None, **options: Any) -> Any:
         # In pieces, so that the loop has a turn between: aiohttp warns of the whole at once.
