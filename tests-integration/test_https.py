@@ -46,7 +46,14 @@ def awaited(options: ClientOptions) -> Lease | None:
         async with open_client(ASYNC_SDK, options) as client:
             return await async_backend(DEFINITION, client=client).claim(visibility=30)
 
-    return asyncio.run(claim())
+    async def claim_and_hang_up() -> Lease | None:
+        try:
+            return await claim()
+        finally:
+            # aiohttp leaves the end of TLS to the loop, which must not end before.
+            await asyncio.sleep(0.25)
+
+    return asyncio.run(claim_and_hang_up())
 
 
 @pytest.fixture(params=[blocking, awaited], ids=["sync", "async"])
