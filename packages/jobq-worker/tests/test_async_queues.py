@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from working import (
@@ -175,22 +175,39 @@ class TestServing:
         assert seen == [set()]
 
     @pytest.mark.usefixtures("short_bursts", "lines")
-    def test_only_the_queues_that_are_chosen_are_served_and_only_their_groups_entered(
+    def test_only_the_queues_that_are_chosen_are_served_and_handlers_enqueue_on_any(
         self, server: MemoryServer
     ) -> None:
-        class Unreachable(AsyncQueueGroup):
-            async def __aenter__(self) -> Any:
-                raise ConfigurationError("entered")
+        entered: set[tuple[str, ...]] = set()
 
-        one, other = (AsyncMemoryQueue(name, server=server) for name in ("one", "other"))
+        class Noted(AsyncQueueGroup):
+            async def __aenter__(self) -> Self:
+                entered.add((*self.names, threading.current_thread().name))
+                return await super().__aenter__()
+
+        one, other = (
+            Noted({name: {"queue": AsyncMemoryQueue(name, server=server)}})
+            for name in ("one", "other")
+        )
         ran: list[str] = []
-        for name in ("one", "other"):
-            group_of(MemoryQueue(name, server=server)).enqueue(name, "a", {"name": name})
-        groups = [async_group_of(one), Unreachable({"other": {"queue": other}})]
-        worker = Worker(groups, {"a": lambda payload: ran.append(payload["name"])})
+
+        async def handler(payload: dict[str, Any]) -> None:
+            ran.append(payload["name"])
+            await other.enqueue("other", "a", {"name": "enqueued"})
+
+        queues = [MemoryQueue(name, server=server) for name in ("one", "other")]
+        for queue in queues:
+            group_of(queue).enqueue(queue.name, "a", {"name": queue.name})
+        worker = Worker([one, other], {"a": handler})
         worker.override(queues=["one"])
         worker.run(burst=True)
         assert ran == ["one"]
+        assert [queue.stats().waiting for queue in queues] == [0, 2]
+        assert entered == {
+            ("one", "jobq-queues-loop"),
+            ("one", "jobq-handlers-loop"),
+            ("other", "jobq-handlers-loop"),
+        }
 
 
 class TestHooks:

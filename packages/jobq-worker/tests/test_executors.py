@@ -73,7 +73,7 @@ class Bench:
             unix_time=time.time,
             stopping=self.stopping,
         )
-        self.loops = Loops(loop, {}, context=context)
+        self.loops = Loops(loop, served={}, given={}, context=context)
         server = self.queue.server
         self.twin = AsyncMemoryQueue("jobs", server=server)
         queues = {"jobs": self.queue, "other": MemoryQueue("other", server=server)}

@@ -219,6 +219,11 @@ class AsyncQueueGroup:
             await entry.leave(altogether=True)
 
     async def __aenter__(self) -> Self:
+        """Open queues and clients on the running loop, if it hasn't entered the group yet.
+
+        Raises `ConfigurationError` where a client can't be made, and `BackendError` where looking
+        up its credentials failed. Nothing stays open then, and it may be tried again.
+        """
         await self._made_entry().enter()
         return self
 

@@ -62,22 +62,28 @@ class Entered:
 class Loops:
     """The loops of one run: that of async handlers, and that of the worker's own async clients.
 
-    `loop` is the caller's, for the handlers, where it has entered the `groups` itself; None: one in
-    a thread, where they are to be entered too. `groups` maps each to the names of its queues.
+    `loop` is the caller's, for the handlers, where it has entered the groups itself; None: one in a
+    thread, where those `given` are to be entered, since handlers may enqueue on any of them. Those
+    `served` are entered for the worker's own calls. Both map a group to the names of its queues.
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop | None,
-        groups: Mapping[AbstractAsyncContextManager[object], str],
         *,
+        served: Mapping[AbstractAsyncContextManager[object], str],
+        given: Mapping[AbstractAsyncContextManager[object], str],
         context: Context,
     ) -> None:
         self.handlers = WorkerLoop(loop, name="jobq-handlers-loop", context=context)
         self.queues = WorkerLoop(name="jobq-queues-loop", context=context)
-        own = [self.queues] if loop is not None else [self.queues, self.handlers]
+        entered = [(self.queues, served)]
+        if loop is None:
+            entered.append((self.handlers, given))
         self.groups = [
-            Entered(group, names=names, loop=one) for one in own for group, names in groups.items()
+            Entered(group, names=names, loop=one)
+            for one, groups in entered
+            for group, names in groups.items()
         ]
 
     def close(self) -> None:

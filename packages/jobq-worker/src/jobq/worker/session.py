@@ -37,7 +37,7 @@ from jobq.worker.subscriptions import Subscription, groups_of, loggable_payloads
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from contextvars import Context
 
     from jobq.worker.handlers import Handler
@@ -64,9 +64,9 @@ class Ending:
 class Session:
     """Runs in daemon threads of its own, from `start` until it calls `ended`, once.
 
-    `loop` is the caller's, for async handlers; None: one in a thread, on which async groups are
-    entered too. Async queues are served on another one, in a thread that there is for them alone.
-    `context` is what every job's own is a copy of.
+    `loop` is the caller's, for async handlers; None: one in a thread, on which the async `groups`
+    are entered, each with the names of its queues. Async queues are served on another one, in a
+    thread that there is for them alone. `context` is what every job's own is a copy of.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Session:
         handlers: Mapping[str, Handler],
         options: Options,
         *,
+        groups: Mapping[AbstractAsyncContextManager[object], str],
         burst: bool,
         loop: asyncio.AbstractEventLoop | None,
         context: Context,
@@ -91,7 +92,7 @@ class Session:
         self._inbox = Inbox()
         self._prepared: SimpleQueue[Prepared | BaseException | None] = SimpleQueue()
         self._reporting = Reporting(context=context, sensitive=loggable_payloads(subscriptions))
-        self._loops = Loops(loop, groups_of(subscriptions), context=context)
+        self._loops = Loops(loop, served=groups_of(subscriptions), given=groups, context=context)
 
     def start(self) -> None:
         spawn(self._main, name="jobq-runner", context=self._context)

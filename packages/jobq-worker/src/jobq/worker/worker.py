@@ -15,7 +15,7 @@ from jobq.worker.options import Options
 from jobq.worker.polls import StopFlag
 from jobq.worker.session import Session
 from jobq.worker.signals import StopSignals, can_handle_signals
-from jobq.worker.subscriptions import choose, subscribe
+from jobq.worker.subscriptions import choose, groups_of, subscribe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,6 +63,7 @@ class Worker:
         health_file: str | PathLike[str] | None = None,
     ) -> None:
         self._subscriptions = subscribe(queues)
+        self._groups = groups_of(self._subscriptions)
         self._handlers = handler_table(handlers)
         self._options = Options(
             concurrency=concurrency,
@@ -90,8 +91,8 @@ class Worker:
     ) -> None:
         """Change settings of a worker that isn't running; what is None stays.
 
-        `queues` are names, which choose and order. Raises `ConfigurationError` and
-        `UnknownQueueError`.
+        `queues` are names, which choose and order; handlers may enqueue on the others, too. Raises
+        `ConfigurationError` and `UnknownQueueError`.
         """
         given = {"concurrency": concurrency, "polling": polling, "health_file": health_file}
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
@@ -104,10 +105,10 @@ class Worker:
         """Serve until stopped, or with `burst` until the queues are empty; blocks.
 
         In the main thread SIGTERM and SIGINT stop it, and a second one ends the process at once.
-        Async handlers run on a loop in a thread. It enters async groups before the first job and
-        leaves them after the last, so that a handler may await their `enqueue`. Returns when all
-        went well. Raises `ConfigurationError` for what can't work, and `SystemExit(1)`, after a log
-        line, otherwise.
+        Async handlers run on a loop in a thread. It enters all async groups before the first job
+        and leaves them after the last, so that a handler may await their `enqueue`. Returns when
+        all went well. Raises `ConfigurationError` for what can't work, and `SystemExit(1)`, after a
+        log line, otherwise.
         """
         if can_handle_signals():
             with StopSignals(self.stop) as signals:
@@ -193,6 +194,7 @@ class Worker:
                 self._subscriptions,
                 self._handlers,
                 self._options,
+                groups=self._groups,
                 burst=burst,
                 loop=loop,
                 context=copy_context(),
