@@ -252,6 +252,64 @@ class TestHooks:
             "handler",
         }
 
+    @pytest.mark.usefixtures("lines")
+    def test_an_async_poll_hook_may_wait_for_what_belongs_to_the_callers_loop(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        class Pause(JobMiddleware):
+            def __init__(self) -> None:
+                self.resumed = asyncio.Event()
+
+            async def poll(self, call_next: Any) -> Any:
+                await self.resumed.wait()
+                return await call_next()
+
+        async def main() -> None:
+            pause, ran = Pause(), asyncio.Event()
+
+            async def handler(payload: Any) -> None:
+                pause.resumed.clear()  # so that the next one waits when the worker ends
+                ran.set()
+
+            queues = async_group_of(async_jobs, middleware=[pause])
+            worker = Worker(queues, {"a": handler}, **QUICK)
+            run = asyncio.create_task(worker.run_async())
+            waits = asyncio.create_task(pause.resumed.wait())
+            await asyncio.sleep(0.1)
+            pause.resumed.set()
+            await asyncio.wait_for(ran.wait(), 5)
+            await asyncio.sleep(0.1)
+            worker.stop()
+            await run
+            await waits
+            await asyncio.sleep(0)
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        group_of(jobs).enqueue("jobs", "a")
+        asyncio.run(main())
+
+    @pytest.mark.usefixtures("lines")
+    def test_an_async_poll_hook_that_blocks_costs_no_lease(
+        self, jobs: MemoryQueue, async_jobs: AsyncMemoryQueue
+    ) -> None:
+        ran: list[Any] = []
+
+        class Blocks(JobMiddleware):
+            async def poll(self, call_next: Any) -> Any:
+                came = await call_next()
+                time.sleep(1.8)  # noqa: ASYNC251
+                return came
+
+        def handler(payload: Any) -> None:
+            ran.append(payload)
+            time.sleep(2.2)
+
+        group_of(jobs).enqueue("jobs", "a")
+        queues = async_group_of(async_jobs, middleware=[Blocks()], visibility_timeout=1)
+        with serving(Worker(queues, {"a": handler}, concurrency=2, **QUICK)):
+            until(lambda: jobs.stats().waiting + jobs.stats().in_flight == 0)
+        assert len(ran) == 1
+
 
 class TestTheHandlersLoop:
     @pytest.mark.usefixtures("short_bursts", "lines")

@@ -96,7 +96,9 @@ class Bench:
             ),
             tasks=QueueTasks(
                 polls=AsyncPolls(
-                    {n: AsyncSource(queue=one) for n, one in twins.items()}, outstanding
+                    {n: AsyncSource(queue=one) for n, one in twins.items()},
+                    outstanding,
+                    handlers=self.loops.handlers,
                 ),
                 settling=AsyncSettling(twins, dead_letters={}, clock=now),
                 loop=self.loops.queues,

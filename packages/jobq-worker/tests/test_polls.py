@@ -1,18 +1,22 @@
 """Receives inside their poll hooks: each is one event, whatever happens."""
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import copy_context
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
 import pytest
-from working import Lines
+from working import Lines, until
 
 from jobq.core import AsyncQueue, BackendError, JobMiddleware, Lease, Message, Queue
 from jobq.core.memory import MemoryQueue
 from jobq.core.middleware import hooks_of
 from jobq.worker.engine.commands import Receive
 from jobq.worker.engine.events import Delivery, Received, ReceiveFailed, ReceiveSkipped
+from jobq.worker.loops import WorkerLoop
 from jobq.worker.polls import AsyncPolls, AsyncSource, Outstanding, Polls, Source, StopFlag
 
 
@@ -68,7 +72,7 @@ class Bench:
         )
         polls = Polls({"jobs": Source(queue=cast("Queue", queue), hooks=watches)}, self.outstanding)
         source = AsyncSource(queue=cast("AsyncQueue", Awaited(queue)), hooks=watches)
-        self.async_polls = AsyncPolls({"jobs": source}, self.outstanding)
+        self._source = source
         self._polls = polls if colour == "sync" else None
 
     def receive(self) -> None:
@@ -78,7 +82,18 @@ class Bench:
             self._polls.receive(RECEIVE, self.events.append)
 
     async def receive_async(self) -> None:
-        await self.async_polls.receive(RECEIVE, self.events.append)
+        with handlers_loop() as handlers:
+            polls = AsyncPolls({"jobs": self._source}, self.outstanding, handlers=handlers)
+            await polls.receive(RECEIVE, self.events.append)
+            await asyncio.to_thread(until, lambda: self.events)
+
+
+@contextmanager
+def handlers_loop() -> Generator[WorkerLoop]:
+    loop = WorkerLoop(name="handlers", context=copy_context())
+    yield loop
+    loop.close()
+    loop.join(seconds=5)
 
 
 RECEIVE = Receive(7, "jobs", 10, 0, 30)
@@ -230,17 +245,76 @@ def test_a_stop_answers_for_a_hook_that_waits_and_for_one_that_begins_after_it(
 
 
 class TestAsyncHooks:
-    def test_one_that_is_async_is_awaited_in_a_context_of_its_own(self) -> None:
+    def test_one_that_is_async_is_awaited_on_the_handlers_loop_and_receives_on_the_queues(
+        self,
+    ) -> None:
         seen: list[Any] = []
 
         async def hook(call_next: Any) -> Any:
             await asyncio.sleep(0)
+            seen.append(threading.current_thread().name)
             seen.append((call_next.queue, await call_next()))
 
-        bench = Bench("async", queue_with(2), hook)
+        class Seen(MemoryQueue):
+            def claim_batch(self, max_messages: int, **arguments: Any) -> list[Lease]:
+                seen.append(threading.current_thread())
+                return super().claim_batch(max_messages, **arguments)
+
+        queue = Seen("jobs")
+        queue.publish(Message("0"))
+        bench = Bench("async", queue, hook)
         bench.receive()
-        assert seen == [("jobs", 2)]
-        assert len(bench.events[0].deliveries) == 2
+        assert seen == ["handlers", threading.current_thread(), ("jobs", 1)]
+        assert len(bench.events[0].deliveries) == 1
+
+    def test_plain_ones_alone_need_no_other_loop(self) -> None:
+        def hook(call_next: Any) -> Any:
+            return call_next()
+
+        async def main() -> None:
+            source = AsyncSource(
+                queue=cast("AsyncQueue", Awaited(queue_with(1))),
+                hooks=hooks_of([Watch(hook)], "poll"),
+            )
+            handlers: Any = None
+            await AsyncPolls({"jobs": source}, outstanding(), handlers=handlers).receive(
+                RECEIVE, events.append
+            )
+
+        events: list[Any] = []
+        asyncio.run(main())
+        assert len(events[0].deliveries) == 1
+
+    @pytest.mark.parametrize("error", [OSError("broken"), SystemExit(3), KeyboardInterrupt()])
+    def test_one_that_passes_on_what_a_receive_raised_tells_of_it(
+        self, error: BaseException
+    ) -> None:
+        async def hook(call_next: Any) -> Any:
+            return await call_next()
+
+        bench = Bench("async", Failing(error), hook)
+        bench.receive()
+        (event,) = bench.events
+        assert isinstance(event, ReceiveFailed)
+        assert event.error.__cause__ is error
+
+    def test_where_their_loop_is_closed_the_receive_has_failed(self) -> None:
+        async def hook(call_next: Any) -> Any:
+            return await call_next()
+
+        async def main() -> None:
+            source = AsyncSource(
+                queue=cast("AsyncQueue", Awaited(queue_with(1))),
+                hooks=hooks_of([AsyncWatch(hook)], "poll"),
+            )
+            with handlers_loop() as handlers:
+                handlers.close()
+                polls = AsyncPolls({"jobs": source}, outstanding(), handlers=handlers)
+                await polls.receive(RECEIVE, events.append)
+
+        events: list[Any] = []
+        asyncio.run(main())
+        assert [type(event) for event in events] == [ReceiveFailed]
 
     def test_one_that_gives_up_its_receive_cuts_it_not_short(self) -> None:
         (event,) = self.given_up(queue_with(1), returns)
@@ -259,7 +333,7 @@ class TestAsyncHooks:
 
     def given_up(self, queue: MemoryQueue, ending: Callable[[], int]) -> list[Any]:
         """What is answered of a receive whose hook ends before it."""
-        asked, answer = asyncio.Event(), asyncio.Event()
+        asked, gave_up = threading.Event(), threading.Event()
 
         class Slow:
             async def claim_batch(self, max_messages: int, **_: Any) -> list[Lease]:
@@ -269,25 +343,37 @@ class TestAsyncHooks:
 
         async def impatient(call_next: Any) -> Any:
             receiving = asyncio.ensure_future(call_next())
-            await asked.wait()
+            await asyncio.to_thread(asked.wait, 5)
             receiving.cancel()
+            await asyncio.sleep(0)
+            gave_up.set()
             return ending()
 
         async def main() -> list[Any]:
-            outstanding = Outstanding(
-                examine=lambda queue, lease: Delivery(lease), clock=lambda: 0.0, stop=StopFlag()
-            )
+            nonlocal answer
+            answer = asyncio.Event()
+            out = outstanding()
             hooks = hooks_of([AsyncWatch(impatient)], "poll")
             source = AsyncSource(queue=cast("AsyncQueue", Slow()), hooks=hooks)
             events: list[Any] = []
-            await AsyncPolls({"jobs": source}, outstanding).receive(RECEIVE, events.append)
+            with handlers_loop() as handlers:
+                polls = AsyncPolls({"jobs": source}, out, handlers=handlers)
+                await polls.receive(RECEIVE, events.append)
+                assert await asyncio.to_thread(gave_up.wait, 5)
             assert events == []
-            outstanding.stop_waiting()
+            out.stop_waiting()
             answer.set()
             await asyncio.sleep(0.01)
             return events
 
+        answer: asyncio.Event
         return asyncio.run(main())
+
+
+def outstanding() -> Outstanding:
+    return Outstanding(
+        examine=lambda queue, lease: Delivery(lease), clock=lambda: 0.0, stop=StopFlag()
+    )
 
 
 def returns() -> int:

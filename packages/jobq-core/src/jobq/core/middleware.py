@@ -47,7 +47,11 @@ class JobMiddleware:
         return call_next(job)
 
     def poll(self, call_next: PollNext) -> Any:
-        """Around one receive of the queue `call_next.queue`; returns how many messages came."""
+        """Around one receive of the queue `call_next.queue`; returns how many messages came.
+
+        `async def` hooks of an async queue run on the loop of the worker's async handlers, which is
+        the caller's under `run_async()`; all plain ones run in threads.
+        """
         return call_next()
 
     def consume(self, job: Job, call_next: Callable[[Job], Any]) -> Any:

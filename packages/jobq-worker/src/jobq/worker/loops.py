@@ -88,20 +88,27 @@ class WorkerLoop:
             self._awaited.discard(future)
 
     def close(self) -> None:
-        """Begin to end the loop if it is our own: what still runs there is cancelled."""
+        """Begin to end the loop if it is our own: what still runs there is cancelled.
+
+        On a loop that was given, what was begun here is.
+        """
         with self._lock:
             self._closing.set()
             loop, thread = self._loop, self._thread
         for future in list(self._awaited):
             future.cancel()
-        if loop is not None and thread is not None:
+        if loop is not None:
             with suppress(RuntimeError):  # it has ended already
-                loop.call_soon_threadsafe(loop.stop)
+                loop.call_soon_threadsafe(self._cancel_begun if thread is None else loop.stop)
 
     def join(self, *, seconds: float) -> None:
         """Wait until a loop of our own that was closed has ended, for so long at most."""
         if self._thread is not None:
             self._thread.join(seconds)
+
+    def _cancel_begun(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
 
     def _ready(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -17,13 +17,15 @@ from jobq.worker.faults import as_jobq_error, traceback_of
 from jobq.worker.loops import result_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from jobq.core import AsyncQueue, JobqError, Lease, Queue
     from jobq.worker.engine.commands import Receive
     from jobq.worker.engine.events import Delivery
+    from jobq.worker.loops import WorkerLoop
 
     Answer: TypeAlias = Received | ReceiveSkipped | ReceiveFailed
+    Receiving: TypeAlias = Callable[[], Coroutine[Any, Any, int]]
 
 
 @dataclass(slots=True)
@@ -129,39 +131,72 @@ class Polls:
 
 
 class AsyncPolls:
-    """The same for async queues, on the loop that they belong to; in a task for each receive."""
+    """The same for async queues, on the loop that they belong to; in a task for each receive.
 
-    def __init__(self, sources: Mapping[str, AsyncSource], outstanding: Outstanding) -> None:
+    Where hooks of one are `async def`, all of its hooks run on the loop `handlers`.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, AsyncSource],
+        outstanding: Outstanding,
+        *,
+        handlers: WorkerLoop,
+    ) -> None:
         self._sources = sources
         self._outstanding = outstanding
+        self._handlers = handlers
         self._tasks: set[asyncio.Task[tuple[int, BaseException | None]]] = set()
 
     async def receive(self, command: Receive, answer: Callable[[Answer], object]) -> None:
         """Calls `answer` once: with messages as soon as they are there, else when the hooks have
         ended, or after a stop while they still wait. A hook that is cancelled, or gives up its
-        `call_next`, cancels no receive.
+        `call_next`, cancels no receive. Returns at once where hooks run on the other loop.
         """
         source = self._sources[command.queue]
         attempt = self._outstanding.begin(command, source, answer)
-        raised: BaseException | None = None
         call = partial(_receive_async, source.queue, attempt)
+        if not any(hook.awaited for hook in source.hooks):
+            inner = partial(self._shielded, call) if source.hooks else call
+            await self._run(source.hooks, inner, attempt)
+            return
+        inner = partial(self._from_elsewhere, call, asyncio.get_running_loop())
         try:
-            if source.hooks:
-                await call_async(source.hooks, partial(self._shield, call), queue=command.queue)
-            else:
-                await call()
+            self._handlers.start(partial(self._run, source.hooks, inner, attempt))
+        except RuntimeError as error:  # it is closed, and the engine hears of it
+            self._outstanding.finish(attempt, error)
+
+    async def _run(
+        self, hooks: tuple[Hook, ...], inner: Callable[[], Awaitable[int]], attempt: Attempt
+    ) -> None:
+        raised: BaseException | None = None
+        try:
+            await call_async(hooks, inner, queue=attempt.command.queue)
         except BaseException as error:  # noqa: BLE001 - what to make of it is the engine's to say
             raised = error
         self._outstanding.finish(attempt, raised)
 
-    async def _shield(self, call: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    async def _from_elsewhere(self, call: Receiving, loop: asyncio.AbstractEventLoop) -> int:
+        if self._outstanding.stop.requested:  # the loop of the queues may be closed by now
+            return 0
+        future = asyncio.run_coroutine_threadsafe(self._shield(call), loop)
+        return _came(await asyncio.wrap_future(future))
+
+    async def _shielded(self, call: Receiving) -> int:
+        return _came(await self._shield(call))
+
+    async def _shield(self, call: Receiving) -> tuple[int, BaseException | None]:
         task = asyncio.create_task(result_of(call()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        came, error = await asyncio.shield(task)
-        if error is not None:
-            raise error
-        return came
+        return await asyncio.shield(task)
+
+
+def _came(result: tuple[int, BaseException | None]) -> int:
+    came, error = result
+    if error is not None:
+        raise error
+    return came
 
 
 def _receive(queue: Queue, attempt: Attempt) -> int:

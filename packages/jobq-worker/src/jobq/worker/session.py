@@ -212,7 +212,7 @@ class Session:
     def _tasks(self, prepared: Prepared, outstanding: Outstanding, runner: Runner) -> QueueTasks:
         queues = {name: source.queue for name, source in prepared.async_sources.items()}
         return QueueTasks(
-            polls=AsyncPolls(prepared.async_sources, outstanding),
+            polls=AsyncPolls(prepared.async_sources, outstanding, handlers=self._loops.handlers),
             settling=AsyncSettling(queues, dead_letters=prepared.async_dead_letters, clock=now),
             loop=self._loops.queues,
             context=self._context,
