@@ -259,8 +259,10 @@ class TestHooks:
         class Pause(JobMiddleware):
             def __init__(self) -> None:
                 self.resumed = asyncio.Event()
+                self.loops: set[Any] = set()
 
             async def poll(self, call_next: Any) -> Any:
+                self.loops.add(asyncio.get_running_loop())
                 await self.resumed.wait()
                 return await call_next()
 
@@ -283,6 +285,7 @@ class TestHooks:
             await run
             await waits
             await asyncio.sleep(0)
+            assert pause.loops == {asyncio.get_running_loop()}
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
         group_of(jobs).enqueue("jobs", "a")
