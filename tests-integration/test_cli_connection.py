@@ -91,5 +91,6 @@ def test_a_wrong_environment_ends_a_worker_before_it_begins(folder: Path) -> Non
     wrong = {"JOBQ_SQS_REGION": "eu-west-1", "JOBQ_SQS_TIMEOUT": "5"}
     ended = run(*WORKER, folder=folder, more=wrong)
     assert ended.returncode == 2
-    last = ended.stderr.rstrip().splitlines()[-1]
-    assert last.startswith("jobq.core.errors.ConfigurationError: JOBQ_SQS_TIMEOUT is '5'")
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(f"jobq worker: {folder / 'shop.py'}:")
+    assert "JOBQ_SQS_TIMEOUT is '5': it must be" in line
