@@ -58,7 +58,8 @@ class Journal:
             at=time.monotonic(),
         )
         # One write that appends: whole, and in the order of the file, whoever else writes.
-        os.write(self._file, json.dumps(asdict(note)).encode() + b"\n")
+        # A kill may tear it at a page's end, so each begins on a line of its own.
+        os.write(self._file, b"\n" + json.dumps(asdict(note)).encode() + b"\n")
 
     def close(self) -> None:
         os.close(self._file)
@@ -66,7 +67,7 @@ class Journal:
     def read(self) -> list[Note]:
         # A reader may see a part of the line that is being written.
         whole, _, _ = self.path.read_text().rpartition("\n")
-        return [Note(**json.loads(line)) for line in whole.splitlines()]
+        return [Note(**json.loads(line)) for line in whole.splitlines() if line.endswith("}")]
 
     def of(self, event: str) -> list[Note]:
         return [note for note in self.read() if note.event == event]
