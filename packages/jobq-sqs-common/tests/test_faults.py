@@ -170,6 +170,34 @@ def test_an_entry_goes_by_its_code_and_then_by_whose_fault_it_is(
     assert error.retryable is retryable
 
 
+class HTTPClientError(Exception):
+    """As botocore and aiobotocore name what went wrong below HTTP."""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Invalid header value b'FwoGZXIv\\n'",
+        'Invalid header value b"FwoGZXIv\\n"',
+        "Forbidden control character detected in headers. Potential header injection attack.",
+    ],
+)
+def test_what_no_header_may_hold_are_credentials_and_never_shown(said: str) -> None:
+    error = faults.error_of(faults.read(HTTPClientError(said)), CALL)
+    assert isinstance(error, BackendError)
+    assert (error.denied, error.retryable) == (True, False)
+    assert "FwoG" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "said", ["400, message: Invalid header value char", "Invalid header token"]
+)
+def test_headers_of_a_reply_that_cannot_be_read_are_worth_another_try(said: str) -> None:
+    error = faults.error_of(faults.read(HTTPClientError(said)), CALL)
+    assert isinstance(error, BackendError)
+    assert (error.denied, error.retryable) == (False, True)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "retryable", "denied"),
     [

@@ -85,8 +85,9 @@ UNKNOWN_REPLY = "UnknownReply"
 NO_CREDENTIALS = "NoCredentialsError"
 _LONGEST_TEXT = 300
 _DRIFTED = re.compile("expired|not yet current|is now (earlier|later)|skew", re.IGNORECASE)
-# Said by http.client with the whole value, and by aiohttp without.
-_BAD_HEADER = re.compile("invalid header|in headers", re.IGNORECASE)
+# Of a request: http.client says so with the whole value, aiohttp without. What either says of a
+# reply's headers sounds much like it, and is the server's fault.
+_BAD_HEADER = re.compile(r"Invalid header (name|value) b['\"]|detected in headers")
 _BAD_RECEIPT = re.compile(
     "receipt ?handle|not available for visibility timeout change", re.IGNORECASE
 )
