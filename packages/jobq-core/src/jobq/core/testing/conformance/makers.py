@@ -43,9 +43,8 @@ def async_queue_maker(create: Callable[..., Any], loop: LoopThread, **options: A
     an async queue for its `dead_letter_queue`.
     """
 
-    def view(name: str, *, dead_letter_queue: Queue | None, **more: Any) -> Queue:
-        if isinstance(dead_letter_queue, SyncView):
-            more["dead_letter_queue"] = dead_letter_queue.queue
-        return SyncView(loop.call(create, name, **more), loop)
+    def view(name: str, *, dead_letter_queue: SyncView | None, **more: Any) -> Queue:
+        target = None if dead_letter_queue is None else dead_letter_queue.queue
+        return SyncView(loop.call(create, name, dead_letter_queue=target, **more), loop)
 
     return queue_maker(view, **options)
