@@ -42,9 +42,10 @@ class Address:
         self.name = name_or_url.rpartition("/")[2]
         self._url = name_or_url if "://" in name_or_url else None
 
-    def answers(self, call: Call) -> dict[str, Any] | None:
-        """The reply to this call, where it looks up what is known."""
-        return {"QueueUrl": self._url} if self._url and self.asks(call) else None
+    @property
+    def reply(self) -> dict[str, Any] | None:
+        """What a call that `asks` would bring, once that is known."""
+        return None if self._url is None else {"QueueUrl": self._url}
 
     def asks(self, call: Call) -> bool:
         """Whether this call looks up the URL."""

@@ -42,7 +42,7 @@ async def open_client(
     async with AsyncExitStack() as stack:
         with sdk.connecting():
             own = (
-                sessions.own(sdk, options)
+                sessions.new(sdk, options)
                 if session is None
                 else sessions.like(session, sdk, options)
             )

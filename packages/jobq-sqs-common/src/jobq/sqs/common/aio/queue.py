@@ -218,7 +218,7 @@ class AsyncSqsQueue:
         # All tasks that meet a new queue at once wait for one of them to look it up.
         if self._looking_up is not None:
             await self._looking_up.wait()
-            return address.answers(call) or await self._connection.send(call)
+            return address.reply or await self._connection.send(call)
         self._looking_up = found = asyncio.Event()
         try:
             return await self._connection.send(call)

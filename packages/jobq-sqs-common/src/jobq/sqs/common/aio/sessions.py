@@ -20,7 +20,7 @@ def class_of(sdk: Sdk) -> type[Any]:
     return cast("type[Any]", sdk.session)
 
 
-def own(sdk: Sdk, options: ClientOptions) -> Any:
+def new(sdk: Sdk, options: ClientOptions) -> Any:
     """A session with botocore's own chain of credentials, whose lookups `options` bound."""
     session = sdk.make_session(options)
     _follow_no_redirect(session._session)  # noqa: SLF001
