@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from moto.server import ThreadedMotoServer
@@ -50,3 +51,8 @@ def client(server: str, aws_environment: None) -> Iterator[Any]:
     client = SDK.make_client(ClientOptions(endpoint_url=server))
     yield client
     client.close()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"orders-{uuid4().hex}"

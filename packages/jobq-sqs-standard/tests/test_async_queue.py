@@ -1,4 +1,4 @@
-"""Async queues and their clients, over moto's server."""
+"""Async queues over moto's server."""
 
 from __future__ import annotations
 
@@ -6,42 +6,21 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
 from typing import Any
-from uuid import uuid4
 
 import aioboto3
-import boto3
 import pytest
 
 from jobq.core import (
-    AsyncQueueGroup,
     BackendError,
     ConfigurationError,
     Message,
     QueueDefinition,
-    QueueGroup,
-    QueueNotFoundError,
 )
-from jobq.core.backends import find_async_backend
-from jobq.core.clients import AsyncClientSource
-from jobq.core.interfaces import AsyncClientMaker, AsyncConnected
 from jobq.sqs.standard import AsyncSqsStandardQueue, SqsStandardQueue
 from jobq.sqs.standard.aio import backend
 
 UNREACHABLE = "http://127.0.0.1:9"
-
-
-@pytest.fixture
-def name() -> str:
-    return f"orders-{uuid4().hex}"
-
-
-def opened(server: str) -> Any:
-    """What opens a client of the caller's own."""
-    session: Any = aioboto3.Session()
-    return session.client("sqs", endpoint_url=server)
 
 
 def test_a_queue_of_its_own_client_from_create_to_close(server: str, name: str) -> None:
@@ -78,7 +57,8 @@ def test_it_is_one_queue_with_the_sync_class_s(server: str, client: Any, name: s
 @pytest.mark.parametrize("way", ["queue", "name", "arn"])
 def test_a_dead_letter_queue_may_be_given_in_any_way(server: str, name: str, way: str) -> None:
     async def main() -> None:
-        async with opened(server) as client:
+        session: Any = aioboto3.Session()
+        async with session.client("sqs", endpoint_url=server) as client:
             dead = await AsyncSqsStandardQueue.create(f"{name}-dead", client=client)
             given = {"queue": dead, "name": f"{name}-dead", "arn": await dead.arn()}[way]
             queue = await AsyncSqsStandardQueue.create(
@@ -139,53 +119,6 @@ def test_what_cannot_be_made_is_refused_before_any_call(make: Any, text: str) ->
         make()
 
 
-def test_a_boto3_client_is_none_for_an_async_queue(client: Any) -> None:
-    with pytest.raises(ConfigurationError, match="boto3 client goes with the sync class"):
-        AsyncSqsStandardQueue("orders", client=client)
-
-
-@pytest.fixture
-def never_entered(server: str) -> Iterator[Any]:
-    manager = opened(server)
-    yield manager
-    manager._coro.close()  # noqa: SLF001 - it warns where it is dropped without
-
-
-@pytest.fixture
-def session() -> Any:
-    return aioboto3.Session()
-
-
-@pytest.mark.parametrize("given", ["client", "never_entered", "session"])
-def test_a_group_over_what_is_no_async_client_sends_nothing(
-    server: str, name: str, given: str, request: pytest.FixtureRequest
-) -> None:
-    async def main() -> None:
-        client = request.getfixturevalue(given)
-        async with AsyncQueueGroup.build(client=client, queues={"q": {"name": name}}) as group:
-            with pytest.raises(ConfigurationError, match=r"session\.client\('sqs'\)"):
-                await group.enqueue("q", "work")
-
-    with SqsStandardQueue.create(name, endpoint_url=server) as queue:
-        asyncio.run(main())
-        assert queue.stats().waiting == 0
-
-
-def test_a_sync_group_over_an_async_client_says_so(server: str) -> None:
-    async def main() -> None:
-        async with opened(server) as client:
-            group = QueueGroup.build(client=client, queues={"q": {"name": "orders"}})
-            with pytest.raises(ConfigurationError, match=r"is an async client.*boto3"):
-                group.enqueue("q", "work")
-
-    asyncio.run(main())
-
-
-def test_a_client_that_nobody_entered_is_refused(never_entered: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"not entered.*async with session\.client"):
-        AsyncSqsStandardQueue("orders", client=never_entered)
-
-
 class TestLoops:
     def test_a_queue_made_on_one_loop_is_refused_on_another(self, server: str, name: str) -> None:
         async def make() -> AsyncSqsStandardQueue:
@@ -224,133 +157,6 @@ class TestLoops:
 
         asyncio.run(use())
         asyncio.run(use())
-
-
-class TestClients:
-    def test_a_client_that_was_handed_in_is_used_and_left_open(
-        self, server: str, name: str
-    ) -> None:
-        async def main() -> None:
-            async with opened(server) as client:
-                async with await AsyncSqsStandardQueue.create(name, client=client) as queue:
-                    assert (await queue.connection()).client is client
-                assert (await queue.stats()).waiting == 0
-
-        asyncio.run(main())
-
-    def test_a_callable_opens_one_for_the_queue_which_closes_it(
-        self, server: str, name: str
-    ) -> None:
-        async def main() -> None:
-            queue = await AsyncSqsStandardQueue.create(name, client=lambda: opened(server))
-            assert await queue.publish(Message("hello"))
-            await queue.close()
-
-        asyncio.run(main())
-
-    def test_a_queue_that_cannot_be_made_leaves_no_client_open(
-        self, server: str, name: str
-    ) -> None:
-        closed: list[str] = []
-
-        @asynccontextmanager
-        async def watched() -> AsyncGenerator[Any]:
-            async with opened(server) as client:
-                yield client
-            closed.append("client")
-
-        async def main() -> None:
-            with pytest.raises(QueueNotFoundError):
-                await AsyncSqsStandardQueue.create(
-                    name, client=watched, dead_letter_queue=f"{name}-dead", max_receive_count=3
-                )
-            assert closed == ["client"]
-
-        asyncio.run(main())
-
-    def test_our_own_tries_once_and_waits_longer_than_a_long_poll(self, server: str) -> None:
-        async def main() -> None:
-            async with AsyncSqsStandardQueue("orders", endpoint_url=server) as queue:
-                info = await queue.connection()
-                made: Any = info.client
-                assert (info.max_connections, info.read_timeout) == (256, 30)
-                assert made.meta.config.retries == {"total_max_attempts": 1, "mode": "standard"}
-
-        asyncio.run(main())
-
-    def test_closing_lets_go_of_every_connection(self, server: str, name: str) -> None:
-        """Warnings are errors here, and aiohttp warns of a session that nobody closed."""
-
-        async def main() -> None:
-            queue = await AsyncSqsStandardQueue.create(name, endpoint_url=server)
-            await queue.publish(Message("hello"))
-            await queue.close()
-            again = (await queue.connection()).client
-            assert (await queue.connection()).client is again
-            await queue.close()
-
-        asyncio.run(main())
-
-
-class TestTheBackend:
-    def test_it_does_no_io(self, server: str, name: str) -> None:
-        by_name = backend(QueueDefinition(name=name))
-        by_url = backend(QueueDefinition(url=f"{UNREACHABLE}/1/{name}"))
-        assert by_name.name == by_url.name == name
-        assert isinstance(backend, AsyncClientMaker)
-        assert isinstance(by_name, AsyncConnected)
-        assert find_async_backend("sqs-standard") is backend
-
-    def test_its_queues_share_the_client_that_it_opens(self, server: str, name: str) -> None:
-        async def main() -> None:
-            settings = Settings(endpoint=server)
-            source = AsyncClientSource(lambda: backend.open_client(settings))
-            names = [f"{name}-{number}" for number in range(2)]
-            queues = [backend(QueueDefinition(name=one), client=source) for one in names]
-            clients = {id((await queue.connection()).client) for queue in queues}
-            assert len(clients) == 1
-            made: Any = (await queues[0].connection()).client
-            assert made.meta.region_name == "eu-west-1"
-            assert made.meta.config.read_timeout == 25
-            with pytest.raises(QueueNotFoundError, match=f"'{name}-0'.*create the queue"):
-                await queues[0].publish(Message("hello"))
-            await source.close()
-
-        asyncio.run(main())
-
-    def test_a_session_of_the_caller_s_says_where_and_who(self, server: str) -> None:
-        session = aioboto3.Session(
-            aws_access_key_id="AKIDOURS", aws_secret_access_key="s", region_name="eu-north-1"
-        )
-
-        async def main() -> None:
-            async with backend.open_client(session=session) as client:
-                assert client.meta.region_name == "eu-north-1"
-                assert client._get_credentials().access_key == "AKIDOURS"  # noqa: SLF001
-                assert client.meta.config.max_pool_connections == 256
-
-        asyncio.run(main())
-
-    def test_a_session_of_another_kind_is_refused(self) -> None:
-        async def main() -> None:
-            async with backend.open_client(session=boto3.session.Session()):
-                pass
-
-        with pytest.raises(ConfigurationError, match=r"must be an aioboto3\.Session"):
-            asyncio.run(main())
-
-    def test_a_client_that_cannot_be_made_says_what_is_missing(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("AWS_DEFAULT_REGION")
-
-        async def main() -> None:
-            async with backend.open_client():
-                pass
-
-        with pytest.raises(ConfigurationError, match="set AWS_DEFAULT_REGION") as raised:
-            asyncio.run(main())
-        assert raised.value.__cause__ is not None
 
 
 def test_a_cancelled_call_is_cancelled_and_the_queue_goes_on(server: str, name: str) -> None:
@@ -455,13 +261,3 @@ def test_after_a_fork_a_queue_that_was_used_is_refused(server: str, name: str) -
         check=True,
     )
     assert "ConfigurationError an async client of process" in result.stdout
-
-
-class Settings:
-    """A connection's."""
-
-    region = "eu-west-1"
-    timeout = 25.0
-
-    def __init__(self, *, endpoint: str) -> None:
-        self.endpoint = endpoint

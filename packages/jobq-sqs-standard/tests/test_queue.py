@@ -7,7 +7,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -16,11 +15,6 @@ from jobq.core.interfaces import ClientMaker, Connected
 from jobq.sqs.standard import SqsStandardQueue, backend
 
 UNREACHABLE = "http://127.0.0.1:9"
-
-
-@pytest.fixture
-def name() -> str:
-    return f"orders-{uuid4().hex}"
 
 
 def test_a_queue_of_its_own_client_from_create_to_close(server: str, name: str) -> None:
